@@ -1,0 +1,1 @@
+"""Unified diffs and hunks."""

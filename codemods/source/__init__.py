@@ -1,0 +1,1 @@
+"""Files in and out: which there are, their text, and writing them back."""

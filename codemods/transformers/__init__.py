@@ -1,0 +1,39 @@
+"""The codemods: one file per idiom family."""
+
+from __future__ import annotations
+
+from codemods.transformers.base import Codemod
+from codemods.transformers.checkpoints import Checkpoints
+from codemods.transformers.comparisons import Comparisons
+from codemods.transformers.cuda_functions import CudaFunctions
+from codemods.transformers.cuda_only import CudaOnly
+from codemods.transformers.data_loading import DataLoading
+from codemods.transformers.device_literals import DeviceLiterals, DeviceOptions
+from codemods.transformers.distributed import Backends, DeviceIndices, Parallelism
+from codemods.transformers.environment import Environment
+from codemods.transformers.guards import Guards
+from codemods.transformers.mixed_precision import MixedPrecision
+from codemods.transformers.placement import Placement
+from codemods.transformers.precision import Precision
+from codemods.transformers.tensor_types import TensorTypes
+
+CODEMODS: tuple[type[Codemod], ...] = (
+    # those that mostly report come first: of those that replace, one has the node
+    CudaOnly,
+    Parallelism,
+    Precision,
+    Environment,
+    DataLoading,
+    TensorTypes,
+    Checkpoints,
+    Backends,
+    DeviceIndices,
+    MixedPrecision,
+    Comparisons,
+    Guards,
+    DeviceOptions,
+    DeviceLiterals,
+    CudaFunctions,
+    Placement,
+)
+"""All codemods in the order in which they are asked."""

@@ -1,0 +1,139 @@
+"""``uncuda convert``"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from codemods.config import Config, ConfigError
+from codemods.engine.run import Outcome, Request, run
+from codemods.findings import Tier
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@click.option("--write", is_flag=True, help="Apply the changes to the files.")
+@click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the patch to a file.")
+@click.option("--select", multiple=True, metavar="CODES", help="Only these rules (codes or prefixes, comma separated).")
+@click.option("--ignore", multiple=True, metavar="CODES", help="All but these rules.")
+@click.option("--tier", type=click.Choice(["safe", "review"]), help="How certain an edit must be.  [default: review]")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: by the amount of work]")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="Leave these paths out, even when they are named.")
+@click.option("--helper", metavar="MODULE", help="Use this module of the repository instead of writing ai_device.py.")
+@click.option("--helper-name", metavar="NAME", help="Call the helper something else than ai_device.")
+@click.option("--stats", is_flag=True, help="Show figures by rule.")
+def command(paths: tuple[Path, ...], format_: str, write: bool, output: Path | None, stats: bool, **options: Any) -> None:
+    """Converts CUDA-only code: prints the change as a patch, and what is left to a person.
+
+    The patch goes to standard output, everything else to standard error. Exit code: 0 nothing to say, 1 findings or
+    changes, 2 something could not be done.
+    """
+    try:
+        request = _request(paths, options)
+        outcome = _run(request)
+    except Exception as error:
+        if not _is_expected(error):
+            raise
+        click.echo(f"uncuda: {error}", err=True)
+        sys.exit(2)
+    _show(outcome, format_, output, write, stats)
+    sys.exit(outcome.exit_code)
+
+
+def _request(paths: tuple[Path, ...], options: dict[str, Any]) -> Request:
+    """The request of the command line, with the project's settings where the command line is silent."""
+    config = Config.load(paths[0])
+    return Request(
+        paths=tuple(path.absolute() for path in paths),
+        exclude=(*config.exclude, *options["exclude"]),
+        exclude_root=config.root,
+        tier=Tier[(options["tier"] or config.tier).upper()],
+        select=_codes(options["select"]) or config.select,
+        ignore=_codes(options["ignore"]) + config.ignore,
+        helper=options["helper"] or config.helper,
+        helper_name=options["helper_name"] or config.helper_name,
+        jobs=options["jobs"],
+    )
+
+
+def _codes(values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(code.strip().upper() for value in values for code in value.split(",") if code.strip())
+
+
+def _run(request: Request) -> Outcome:
+    if not sys.stderr.isatty():
+        return run(request)
+    from codemods.report.terminal import progress_bar
+
+    with progress_bar() as progress:
+        return run(request, progress)
+
+
+def _is_expected(error: Exception) -> bool:
+    """Errors that a user can mend; the helper's is known only where something was converted."""
+    return isinstance(error, ConfigError) or type(error).__name__ == "HelperConflict"
+
+
+def _show(outcome: Outcome, format_: str, output: Path | None, write: bool, stats: bool) -> None:
+    if outcome.conversions or outcome.helpers:
+        _show_changes(outcome, format_, output, write)
+    elif format_ == "json":
+        _print_json(outcome)
+    _show_report(outcome, stats)
+
+
+def _show_changes(outcome: Outcome, format_: str, output: Path | None, write: bool) -> None:
+    from codemods.report import patch
+
+    if output is not None:
+        _write_patch(output, patch.patch(outcome))
+    if format_ == "json":
+        _print_json(outcome)
+    elif not write and output is None:
+        _print_patch(patch.patch(outcome))
+    if write:
+        for path in patch.write(outcome):
+            click.echo(f"wrote {patch.shown(path, Path.cwd())}", err=True)
+
+
+def _write_patch(output: Path, patch: bytes) -> None:
+    from codemods.source.atomic import write_atomically
+    from codemods.source.document import SourceError
+
+    try:
+        write_atomically(output.absolute(), patch)
+    except SourceError as error:
+        click.echo(f"uncuda: {error}", err=True)
+        sys.exit(2)
+
+
+def _print_json(outcome: Outcome) -> None:
+    from codemods.report.json_report import render
+
+    click.echo(render(outcome, Path.cwd()))
+
+
+def _print_patch(patch: bytes) -> None:
+    if sys.stdout.isatty():
+        from codemods.report.terminal import print_patch
+
+        print_patch(patch)
+    else:
+        sys.stdout.buffer.write(patch)
+        sys.stdout.buffer.flush()
+
+
+def _show_report(outcome: Outcome, stats: bool) -> None:
+    if sys.stderr.isatty():
+        from codemods.report.terminal import print_report
+
+        print_report(outcome, Path.cwd(), stats=stats)
+        return
+    from codemods.report import text
+
+    for line in text.report_lines(outcome, Path.cwd(), stats=stats):
+        click.echo(line, err=True)

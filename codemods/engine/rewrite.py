@@ -1,0 +1,115 @@
+"""Runs the codemods over a module: over the statements that hit, or over the whole module at once.
+
+Both ways give the same findings. The first is a few hundred times faster, since only small pieces go through libcst; the
+second is for texts of which a piece cannot be cut out safely.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.analysis.module import Module
+from codemods.analysis.project import Project
+from codemods.analysis.scan import load_triggers
+from codemods.analysis.statements import Slice
+from codemods.findings import Finding
+from codemods.source.document import SourceError
+from codemods.transformers import CODEMODS
+from codemods.transformers.base import Composition, Context, Draft
+
+_ALIASED = ("torch.cuda", "torch.backends.cuda", "torch.backends.cudnn", "torch.random", "torch.fft")
+
+
+def rewrite(
+    module: Module, project: Project, helper: str, helper_module: str, *, whole_module: bool = False
+) -> list[Finding]:
+    """What the rules find in a module, in the order of the text.
+
+    Args:
+        helper: the local name of the helper
+        helper_module: the helper as ``from ... import`` names it
+        whole_module: give libcst the module as a whole
+
+    Raises:
+        SourceError: libcst cannot read the text
+    """
+    context = Context(module, project, helper, helper_module)
+    composition = Composition(context, [codemod(context) for codemod in CODEMODS])
+    try:
+        if whole_module or not _by_statements(composition, module):
+            context.drafts.clear()
+            _as_a_whole(composition, module)
+    except RecursionError:
+        raise SourceError(module.path, "is nested too deeply to be read") from None
+    drafts = sorted(context.drafts, key=lambda draft: (draft.start, draft.end, draft.rule))
+    return [finding_in_group(draft, module) for draft in drafts]
+
+
+def finding_in_group(draft: Draft, module: Module) -> Finding:
+    """The finding of a draft, in one group with the availability guard around it."""
+    if draft.group is None and draft.edits:
+        draft.group = _guard_around(module, draft.start)
+    return draft.finding(module)
+
+
+def _by_statements(composition: Composition, module: Module) -> bool:
+    """Visits the statements that hit; false if one of them cannot be read on its own."""
+    for piece in module.statements.slices(_places(module)):
+        tree = _parsed(piece, module.utf8)
+        if tree is None:
+            return False
+        composition.run(tree, piece.start - len(piece.prefix))
+    return True
+
+
+def _as_a_whole(composition: Composition, module: Module) -> None:
+    try:
+        tree = cst.parse_module(module.text)
+    except cst.ParserSyntaxError as error:
+        raise SourceError(module.path, f"libcst cannot read it: {error.message}", error.raw_line) from None
+    if tree.code != module.text:
+        raise SourceError(module.path, "libcst does not print it back as it was; left alone")
+    composition.run(tree, 0)
+
+
+def _parsed(piece: Slice, utf8: bytes) -> cst.Module | None:
+    text = piece.module(utf8).decode()
+    try:
+        tree = cst.parse_module(text)
+    except cst.ParserSyntaxError:
+        return None
+    return tree if tree.code == text else None
+
+
+def _places(module: Module) -> list[int]:
+    """Offsets that the codemods should see: trigger words, and uses of names that stand for a part of ``torch.cuda``."""
+    aliases = {name for prefix in _ALIASED for name in module.names.imported_as(prefix)}
+    uses = [offset for name, offset in module.names.uses if name in aliases]
+    return sorted({*load_triggers().offsets(module.utf8), *uses})
+
+
+def _guard_around(module: Module, offset: int) -> str | None:
+    """The innermost ``if`` or conditional expression around an offset that asks whether CUDA is available."""
+    around = module.statements.path_to(offset)
+    if not around:
+        return None
+    for choice in reversed(list(_choices(around[-1], module, offset))):
+        return f"choice@{module.lines.start(choice)}"
+    for statement in reversed(around):
+        if isinstance(statement, ast.If) and _asks_availability(statement.test):
+            return f"guard@{module.lines.start(statement)}"
+    return None
+
+
+def _choices(statement: ast.stmt, module: Module, offset: int) -> Iterator[ast.IfExp]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.IfExp) and _asks_availability(node.test):
+            if module.lines.start(node) <= offset < module.lines.end(node):
+                yield node
+
+
+def _asks_availability(test: ast.expr) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr == "is_available" for node in ast.walk(test))

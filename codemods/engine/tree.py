@@ -1,0 +1,112 @@
+"""Converts the files of a tree that mention CUDA."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from codemods.analysis.project import Project
+from codemods.engine.convert import Conversion, HelperNames, Options, convert
+from codemods.engine.helper_plan import HelperPlan
+from codemods.engine.run import POOL_PAYS_FROM, Outcome, Progress, Request
+from codemods.runtime import helper_source, is_helper
+from codemods.source.discovery import Found, discover
+from codemods.source.document import Document, SourceError
+
+
+@dataclass(frozen=True)
+class _Task:
+    path: Path
+    raw: bytes
+    helper: HelperNames
+
+
+def convert_tree(
+    request: Request, sources: Mapping[Path, bytes], outcome: Outcome, progress: Progress | None
+) -> None:
+    """Converts files given with their bytes, and adds what became of them to the outcome.
+
+    Raises:
+        HelperConflict: the repository has a module of the helper's name that is not the helper
+    """
+    sources = {path: raw for path, raw in sources.items() if not is_helper(raw.decode("utf-8", "replace"))}
+    plan = HelperPlan.for_repository(list(sources), outcome.root, request.helper_name, request.helper)
+    project = Project.of(_context(outcome.root, sources))
+    options = Options(request.tier, request.select, request.ignore)
+    tasks = [_Task(path, raw, _names(plan, path, request)) for path, raw in sources.items()]
+    for done, result in enumerate(_results(tasks, project, options, request.jobs), start=1):
+        if isinstance(result, SourceError):
+            outcome.failures.append(result)
+        elif result.findings:
+            outcome.conversions.append(result)
+        if progress is not None:
+            progress(done, len(tasks))
+    _add_helpers(plan, request, outcome)
+
+
+def _context(root: Path, sources: Mapping[Path, bytes]) -> Iterator[tuple[Path, bytes]]:
+    """All Python files of the repository, so that its own classes are known whichever files are converted."""
+    yield from sources.items()
+    for item in discover([root], ()):
+        if isinstance(item, Found) and item.kind == "python" and item.path not in sources:
+            try:
+                yield item.path, item.path.read_bytes()
+            except OSError:
+                continue  # it is reported if it is asked for
+
+
+def _names(plan: HelperPlan, path: Path, request: Request) -> HelperNames:
+    place = plan.for_file(path)
+    return HelperNames(place.module_statement, place.from_module, request.helper_name)
+
+
+def _results(
+    tasks: list[_Task], project: Project, options: Options, jobs: int | None
+) -> Iterator[Conversion | SourceError]:
+    workers = jobs if jobs is not None else (os.cpu_count() or 1) if len(tasks) >= POOL_PAYS_FROM else 1
+    if workers <= 1 or len(tasks) <= 1:
+        yield from (_convert(task, project, options) for task in tasks)
+        return
+    with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(project, options)) as pool:
+        yield from pool.map(_convert_in_worker, tasks, chunksize=max(1, len(tasks) // (workers * 8)))
+
+
+def _convert(task: _Task, project: Project, options: Options) -> Conversion | SourceError:
+    """One file's conversion, or why there is none: a failure never stops the others."""
+    try:
+        return convert(Document.from_bytes(task.path, task.raw), project, task.helper, options)
+    except SourceError as error:
+        return error
+    except Exception as error:  # noqa: BLE001
+        return SourceError(task.path, f"left as it is: {type(error).__name__}: {error} (a fault of uncuda; please report it)")
+
+
+_worker: tuple[Project, Options] | None = None
+
+
+def _start_worker(project: Project, options: Options) -> None:
+    global _worker
+    _worker = project, options
+
+
+def _convert_in_worker(task: _Task) -> Conversion | SourceError:
+    assert _worker is not None
+    return _convert(task, *_worker)
+
+
+def _add_helpers(plan: HelperPlan, request: Request, outcome: Outcome) -> None:
+    """The helper files that the converted files import and that are not there yet, or not up to date."""
+    if request.helper is not None:
+        return
+    text = helper_source(request.helper_name)
+    for target in _targets(plan, outcome.conversions):
+        if not target.is_file() or target.read_text(encoding="utf-8") != text:
+            outcome.helpers[target] = text
+
+
+def _targets(plan: HelperPlan, conversions: Iterable[Conversion]) -> list[Path]:
+    targets = {plan.for_file(c.document.path).target for c in conversions if c.needs_helper}
+    return sorted(target for target in targets if target is not None)

@@ -1,0 +1,1 @@
+"""Views of an outcome: patch, plain text, JSON, and the terminal."""

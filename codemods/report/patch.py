@@ -1,0 +1,61 @@
+"""The patch of an outcome, and its application to the files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from codemods.engine.run import Outcome
+from codemods.patch.unified import file_patch
+from codemods.source.atomic import write_atomically
+from codemods.source.document import SourceError
+
+
+def shown(path: Path, base: Path) -> str:
+    """A path relative to a folder where it lies below it, with ``/``."""
+    try:
+        return path.relative_to(base).as_posix()
+    except ValueError:
+        return Path(os.path.relpath(path, base)).as_posix()
+
+
+def patch(outcome: Outcome) -> bytes:
+    """The whole change as one patch that ``git apply`` takes at the root of the tree."""
+    pieces = {
+        conversion.document.path: file_patch(
+            shown(conversion.document.path, outcome.root), conversion.document.raw, conversion.after, conversion.edits
+        )
+        for conversion in outcome.changed
+    }
+    for path, text in outcome.helpers.items():
+        before = path.read_bytes() if path.is_file() else None
+        pieces[path] = file_patch(shown(path, outcome.root), before, text.encode())
+    return b"".join(pieces[path] for path in sorted(pieces))
+
+
+def write(outcome: Outcome) -> list[Path]:
+    """Writes every changed file and helper, each in one step; those that cannot be written join the failures.
+
+    A file that changed since it was read is left alone.
+    """
+    written: list[Path] = []
+    for path, text in outcome.helpers.items():
+        _write(path, text.encode(), outcome, written)
+    if len(written) < len(outcome.helpers):
+        return written  # converted files would import a helper that is not there
+    for conversion in outcome.changed:
+        path = conversion.document.path
+        if path.read_bytes() == conversion.document.raw:
+            _write(path, conversion.after, outcome, written)
+        else:
+            outcome.failures.append(SourceError(path, "changed while it was being converted; run again"))
+    return written
+
+
+def _write(path: Path, data: bytes, outcome: Outcome, written: list[Path]) -> None:
+    try:
+        write_atomically(path, data)
+    except SourceError as error:
+        outcome.failures.append(error)
+    else:
+        written.append(path)

@@ -1,0 +1,78 @@
+"""An outcome as plain lines of text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from codemods.catalogue import load_catalogue
+from codemods.engine.run import Outcome, left
+from codemods.findings import Finding, Tier
+from codemods.report.patch import shown
+
+
+def left_lines(outcome: Outcome, base: Path) -> Iterator[str]:
+    """What was not converted, and why: one line a place, notes last."""
+    places = sorted(left(outcome), key=lambda place: place[1].tier is Tier.NOTE)
+    for path, finding in places:
+        yield finding_line(path, finding, base)
+    for path in outcome.cuda_sources:
+        yield f"{shown(path, base)}: CUDA source; its kernels have to be ported, it is not touched"
+    for path in outcome.notebooks:
+        yield f"{shown(path, base)}: notebook that mentions CUDA; notebooks are not converted yet"
+
+
+def finding_line(path: Path, finding: Finding, base: Path) -> str:
+    """``path:line:column CODE tier message``"""
+    place = f"{shown(path, base)}:{finding.line}:{finding.column}"
+    return f"{place} {finding.rule} {finding.tier.label} {finding.message}"
+
+
+def problem_lines(outcome: Outcome, base: Path) -> Iterator[str]:
+    """What could not be done: one line a path."""
+    for skipped in outcome.skipped:
+        if skipped.failed:
+            yield f"{shown(skipped.path, base)}: {skipped.reason}"
+    for failure in outcome.failures:
+        line = "" if failure.line is None else f":{failure.line}"
+        yield f"{shown(failure.path, base)}{line}: {failure.reason}"
+
+
+def summary_lines(outcome: Outcome) -> Iterator[str]:
+    """The figures of a run."""
+    applied = Counter(finding.tier for c in outcome.conversions for finding in c.applied)
+    rest = Counter(finding.tier for _, finding in left(outcome))
+    sites = sum(applied.values())
+    yield (
+        f"{_count(outcome.files, 'file')} read, {len(outcome.changed)} to change: {_count(sites, 'site')} converted"
+        f" ({applied[Tier.SAFE]} safe, {applied[Tier.REVIEW]} to review)"
+    )
+    by_hand = sum(count for tier, count in rest.items() if tier is not Tier.NOTE)
+    yield f"{_count(by_hand, 'site')} left to a person, {_count(rest[Tier.NOTE], 'note')}"
+    failed = len(outcome.failures) + sum(skipped.failed for skipped in outcome.skipped)
+    if failed:
+        yield f"{_count(failed, 'path')} could not be read or converted"
+
+
+def statistics(outcome: Outcome) -> list[tuple[str, str, int, int]]:
+    """By rule: code, title, sites converted and sites left."""
+    converted = Counter(finding.rule for c in outcome.conversions for finding in c.applied)
+    remaining = Counter(finding.rule for _, finding in left(outcome))
+    catalogue = load_catalogue()
+    codes = sorted(set(converted) | set(remaining))
+    return [(code, catalogue[code].title, converted[code], remaining[code]) for code in codes]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def report_lines(outcome: Outcome, base: Path, *, stats: bool) -> Iterator[str]:
+    """Everything there is to say of a run: what was left, figures by rule if asked for, the summary, problems."""
+    yield from left_lines(outcome, base)
+    if stats:
+        for code, title, converted, remaining in statistics(outcome):
+            yield f"{code}  converted {converted:5}  left {remaining:5}  {title}"
+    yield from summary_lines(outcome)
+    yield from problem_lines(outcome, base)

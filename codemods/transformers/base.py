@@ -1,0 +1,334 @@
+"""What all codemods share: how they see names and places, how they replace a node, how they run in one traversal.
+
+A codemod is a libcst transformer. Its ``leave_*`` methods return the node that they were given, or
+
+    return self.rewrite("UC101", original, replacement)
+
+and the composition turns the difference between the two into minimal edits: parts of the original that live on in the
+replacement are left alone, so that edits inside them survive and comments and layout stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+
+import libcst as cst
+from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
+
+from codemods.analysis.module import Module
+from codemods.analysis.project import Project
+from codemods.catalogue import Rule, load_catalogue
+from codemods.findings import Finding, Tier
+from codemods.source.edits import Edit
+from codemods.transformers.regions import Region, region_at
+
+Node = TypeVar("Node", bound=cst.CSTNode)
+
+_LEAVES = (cst.BaseParenthesizableWhitespace, cst.TrailingWhitespace, cst.EmptyLine, cst.Comment, cst.Newline)
+
+
+@dataclass
+class Context:
+    """Everything a codemod may ask about the file it works on."""
+
+    module: Module
+    project: Project
+    helper: str
+    """Local name of the helper in this file."""
+    helper_module: str
+    """The module as an ``import ... from`` names it, e.g. ``.ai_device``."""
+    ancestors: list[cst.CSTNode] = field(default_factory=list)
+    spans: Mapping[cst.CSTNode, CodeSpan] = field(default_factory=dict)
+    base: int = 0
+    """Byte offset of the text that ``spans`` refers to."""
+    drafts: list[Draft] = field(default_factory=list)
+    catalogue: Mapping[str, Rule] = field(default_factory=load_catalogue)
+
+    def span(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Byte offsets of a node of the tree that is being visited."""
+        span = self.spans[node]
+        start = self.base + span.start
+        return start, start + span.length
+
+
+@dataclass(eq=False)
+class Draft:
+    """A finding in the making."""
+
+    rule: str
+    tier: Tier
+    message: str
+    start: int
+    end: int
+    group: str | None
+    replacement: cst.CSTNode | None = None
+    edits: list[Edit] = field(default_factory=list)
+    uses_helper: bool = True
+
+    def finding(self, module: Module) -> Finding:
+        """The finished finding."""
+        line, column = module.position(self.start)
+        return Finding(
+            rule=self.rule,
+            tier=self.tier,
+            message=self.message,
+            start=self.start,
+            end=self.end,
+            line=line,
+            column=column,
+            edits=tuple(sorted(self.edits)),
+            group=self.group,
+            uses_helper=bool(self.edits) and self.uses_helper,
+        )
+
+
+class Codemod(cst.CSTTransformer):
+    """Base of all codemods: one family of idioms each."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__()
+        self.context = context
+
+    # -- reports and replacements ---------------------------------------------------------------------------------
+
+    def report(
+        self, rule: str, node: cst.CSTNode, detail: str = "", *, tier: Tier | None = None, group: str | None = None
+    ) -> None:
+        """Reports a place without an edit."""
+        start, end = self.context.span(node)
+        known = self.context.catalogue[rule]
+        tier = known.tier if tier is None else tier
+        if tier in (Tier.SAFE, Tier.REVIEW):
+            tier = Tier.MANUAL
+        self.context.drafts.append(Draft(rule, tier, _message(known, detail), start, end, group))
+
+    def rewrite(
+        self,
+        rule: str,
+        original: Node,
+        replacement: cst.BaseExpression | Node,
+        detail: str = "",
+        *,
+        tier: Tier | None = None,
+        group: str | None = None,
+        uses_helper: bool = True,
+    ) -> Node:
+        """Replaces a node, unless it stands where nothing may be replaced; then the place is reported."""
+        start, end = self.context.span(original)
+        region = self.region(original)
+        if region is not None:
+            if not any(draft.start == start and draft.rule == region.rule for draft in self.context.drafts):
+                self.report(region.rule, original, tier=region.tier)
+            return original
+        known = self.context.catalogue[rule]
+        tier = known.tier if tier is None else tier
+        draft = Draft(rule, tier, _message(known, detail), start, end, group, replacement, uses_helper=uses_helper)
+        self.context.drafts.append(draft)
+        return cast(Node, replacement)
+
+    def region(self, node: cst.CSTNode) -> Region | None:
+        """The scripted function, kernel or CUDA-only test around a node."""
+        return region_at(self.context.module, self.offset(node))
+
+    # -- where a node stands and what it means --------------------------------------------------------------------
+
+    def parent(self, level: int = 1) -> cst.CSTNode | None:
+        """The ``level``-th node around the one that is being left."""
+        return self.context.ancestors[-level] if len(self.context.ancestors) >= level else None
+
+    def offset(self, node: cst.CSTNode) -> int:
+        """Byte offset of an original node."""
+        return self.context.span(node)[0]
+
+    def qualified(self, node: cst.CSTNode) -> str | None:
+        """Full name of a name or attribute chain of the original tree, ``None`` if it is not known for sure."""
+        dotted = dotted_name(node)
+        return self.context.module.names.qualified(dotted, self.offset(node)) if dotted else None
+
+    # -- new nodes ------------------------------------------------------------------------------------------------
+
+    def helper(self, name: str) -> cst.BaseExpression:
+        """``ai_device.<name>``; ``name`` may have dots."""
+        node: cst.BaseExpression = cst.Name(self.context.helper)
+        for part in name.split("."):
+            node = cst.Attribute(node, cst.Name(part))
+        return node
+
+    def call_helper(self, name: str, *args: cst.BaseExpression | cst.Arg | None) -> cst.Call:
+        """``ai_device.<name>(...)``; an argument that is ``None`` is left out."""
+        return cst.Call(self.helper(name), arguments(args))
+
+    def device(self, index: cst.BaseExpression | None = None) -> cst.Call:
+        """``ai_device.device(...)``."""
+        return self.call_helper("device", index)
+
+    def is_helper_call(self, node: cst.CSTNode, *names: str) -> bool:
+        """Whether a new node is ``ai_device.<name>(...)`` for one of the names."""
+        calls = {f"{self.context.helper}.{name}" for name in names}
+        return isinstance(node, cst.Call) and dotted_name(node.func) in calls
+
+
+def arguments(args: Iterable[cst.BaseExpression | cst.Arg | None]) -> list[cst.Arg]:
+    """Call arguments with ``, `` between them."""
+    present = [arg if isinstance(arg, cst.Arg) else cst.Arg(arg) for arg in args if arg is not None]
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    return [
+        arg.with_changes(comma=comma if i < len(present) - 1 else cst.MaybeSentinel.DEFAULT)
+        for i, arg in enumerate(present)
+    ]
+
+
+def dotted_name(node: cst.CSTNode | None) -> str | None:
+    """``a.b.c`` for a chain of attributes on a name, else ``None``."""
+    parts: list[str] = []
+    while isinstance(node, cst.Attribute):
+        parts.append(node.attr.value)
+        node = node.value
+    if not isinstance(node, cst.Name):
+        return None
+    parts.append(node.value)
+    return ".".join(reversed(parts))
+
+
+def _message(rule: Rule, detail: str) -> str:
+    return f"{rule.message}: {detail}" if detail else rule.message
+
+
+class Composition(cst.CSTTransformer):
+    """Runs several codemods in one traversal and records their edits."""
+
+    def __init__(self, context: Context, codemods: Sequence[Codemod]) -> None:
+        super().__init__()
+        self.context = context
+        self._codemods = codemods
+        self._handlers: dict[type[cst.CSTNode], list[Callable[[cst.CSTNode, cst.CSTNode], cst.CSTNode]]] = {}
+        self._origins: dict[int, tuple[cst.CSTNode, cst.CSTNode]] = {}
+
+    def run(self, tree: cst.Module, base: int) -> None:
+        """Visits a tree whose text starts at byte ``base`` of the file."""
+        wrapper = MetadataWrapper(tree, unsafe_skip_copy=True)
+        self.context.spans = wrapper.resolve(ByteSpanPositionProvider)
+        self.context.base = base
+        self.context.ancestors.clear()
+        self._origins.clear()
+        tree.visit(self)
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        """Keeps track of where the traversal is."""
+        if isinstance(node, _LEAVES):
+            return False
+        self.context.ancestors.append(node)
+        return True
+
+    def on_leave(self, original: Node, updated: Node) -> Node:  # type: ignore[override]
+        """Hands a node to each codemod that looks at its type; the first that changes it has it."""
+        if isinstance(original, _LEAVES):
+            return updated
+        self.context.ancestors.pop()
+        result: cst.CSTNode = updated
+        for handler in self._handlers_for(type(original)):
+            result = handler(original, updated)
+            if result is not updated and result is not original:
+                self._record(original, result)
+                break
+            result = updated
+        self._origins[id(result)] = (result, original)
+        return cast(Node, result)
+
+    def _handlers_for(self, kind: type[cst.CSTNode]) -> list[Callable[[cst.CSTNode, cst.CSTNode], cst.CSTNode]]:
+        if kind not in self._handlers:
+            own = f"leave_{kind.__name__}"
+            self._handlers[kind] = [getattr(c, own) for c in self._codemods if own in type(c).__dict__]
+        return self._handlers[kind]
+
+    def _record(self, original: cst.CSTNode, result: cst.CSTNode) -> None:
+        draft = next(draft for draft in reversed(self.context.drafts) if draft.replacement is result)
+        kept = list(self._kept_in_order(original, result))
+        gaps = self._gaps(original, result, kept)
+        draft.edits = [edit for gap in gaps if (edit := self._trimmed(gap)) is not None]
+        self._absorb(draft, [self.context.span(before) for before, _ in kept])
+
+    def _absorb(self, draft: Draft, kept: Sequence[tuple[int, int]]) -> None:
+        """Drops what was found in parts of the original that the replacement does not keep."""
+
+        def is_gone(other: Draft) -> bool:
+            inside = draft.start <= other.start and other.end <= draft.end
+            same_place = (other.start, other.end) == (draft.start, draft.end)
+            if other is draft or not inside or (same_place and not other.edits):
+                return False
+            return not any(start <= other.start and other.end <= end for start, end in kept)
+
+        self.context.drafts[:] = [other for other in self.context.drafts if not is_gone(other)]
+
+    def _gaps(
+        self, original: cst.CSTNode, result: cst.CSTNode, kept: Sequence[tuple[cst.CSTNode, cst.CSTNode]]
+    ) -> Iterator[Edit]:
+        """The stretches of the original between the nodes that ``result`` keeps, with their new text."""
+        code, places = _render(result)
+        old, end = self.context.span(original)
+        new = 0
+        for before, after in kept:
+            kept_start, kept_end = self.context.span(before)
+            new_start, new_end = places[after]
+            yield Edit(old, kept_start, code[new:new_start].decode())
+            old, new = kept_end, new_end
+        yield Edit(old, end, code[new:].decode())
+
+    def _kept_in_order(
+        self, original: cst.CSTNode, result: cst.CSTNode
+    ) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+        """The nodes that live on; one that moved before an earlier one is printed anew with the rest."""
+        reached = self.context.span(original)[0]
+        for before, after in self._kept(result):
+            start, end = self.context.span(before)
+            if start >= reached:
+                yield before, after
+                reached = end
+
+    def _kept(self, node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+        """The outermost nodes below ``node`` that come from the original, in pairs with what they were."""
+        for child in node.children:
+            known = self._origins.get(id(child))
+            if known is not None and known[0] is child and isinstance(child, cst.BaseExpression):
+                yield known[1], child
+            else:
+                yield from self._kept(child)
+
+    def _trimmed(self, gap: Edit) -> Edit | None:
+        """The edit cut down to what differs, or ``None`` if nothing does."""
+        before = self.context.module.utf8[gap.start : gap.end].decode()
+        after = gap.replacement
+        if before == after:
+            return None
+        shorter = min(len(before), len(after))
+        head = 0
+        while head < shorter and before[head] == after[head]:
+            head += 1
+        tail = 0
+        while tail < shorter - head and before[-1 - tail] == after[-1 - tail]:
+            tail += 1
+        start = gap.start + len(before[:head].encode())
+        end = gap.end - len(before[len(before) - tail :].encode())
+        return Edit(start, end, after[head : len(after) - tail])
+
+
+def _render(node: cst.CSTNode) -> tuple[bytes, dict[cst.CSTNode, tuple[int, int]]]:
+    """The code of a node, and the byte offsets of the nodes in it."""
+    holder = cst.Module([cst.SimpleStatementLine([_statement_with(node)])])
+    spans = MetadataWrapper(holder, unsafe_skip_copy=True).resolve(ByteSpanPositionProvider)
+    start, length = spans[node].start, spans[node].length
+    places = {child: (span.start - start, span.start - start + span.length) for child, span in spans.items()}
+    return holder.bytes[start : start + length], places
+
+
+def _statement_with(node: cst.CSTNode) -> cst.BaseSmallStatement:
+    """A statement that holds a node, to print it."""
+    if isinstance(node, cst.BaseSmallStatement):
+        return node
+    if isinstance(node, cst.Arg):
+        return cst.Expr(cst.Call(cst.Name("f"), [node]))
+    if isinstance(node, cst.DictElement):
+        return cst.Expr(cst.Dict([node]))
+    return cst.Expr(cst.ensure_type(node, cst.BaseExpression))

@@ -1,0 +1,40 @@
+"""Whether a block of code can run on another device than CUDA."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from codemods.analysis.module import Module
+from codemods.analysis.names import dotted_name
+from codemods.cuda_api import load_cuda_api
+
+_MOVES = {"cuda", "to", "cpu", "contiguous", "detach", "clone", "item", "backward", "step", "zero_grad", "train", "eval"}
+_BUILTINS = {"print", "len", "str", "int", "float", "bool", "list", "tuple", "dict", "set", "range", "min", "max", "zip"}
+_CONTAINERS = {"append", "extend", "items", "keys", "values", "get", "update", "format", "join", "info", "debug", "warning"}
+_TENSOR_TYPES = {"float", "half", "double", "long", "int", "bool", "bfloat16", "type", "view", "size", "unsqueeze", "squeeze"}
+_PORTABLE_METHODS = _MOVES | _CONTAINERS | _TENSOR_TYPES
+
+
+def is_portable(body: Sequence[ast.stmt], module: Module, offset: int | None = None) -> bool:
+    """Whether all that a block calls is plain torch, a conversion, or a built-in.
+
+    Args:
+        offset: where the block stands, for trees that were not parsed with the module
+    """
+    return all(_is_portable_node(node, module, offset) for statement in body for node in ast.walk(statement))
+
+
+def _is_portable_node(node: ast.AST, module: Module, offset: int | None) -> bool:
+    if isinstance(node, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
+        return False
+    if not isinstance(node, ast.Call):
+        return True
+    dotted = dotted_name(node.func)
+    name = module.names.qualified(dotted, module.lines.start(node) if offset is None else offset) if dotted else None
+    if name is not None and name.startswith("torch."):
+        known = load_cuda_api().get(name)
+        return known is None or known.action == "helper"
+    if isinstance(node.func, ast.Name):
+        return node.func.id in _BUILTINS and not module.names.bindings(node.func.id, offset or module.lines.start(node))
+    return isinstance(node.func, ast.Attribute) and name is None and node.func.attr in _PORTABLE_METHODS

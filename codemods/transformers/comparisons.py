@@ -1,0 +1,139 @@
+"""Questions whether something is on CUDA: ``x.is_cuda``, ``device.type == "cuda"``, ``"cuda" in device``.
+
+They are converted only where everything that depends on the answer is portable; a branch that may hold a CUDA kernel or
+a CUDA-only optimisation is left as its author wrote it.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from codemods.findings import Tier
+from codemods.transformers.base import Codemod, dotted_name
+from codemods.transformers.branches import is_portable
+from codemods.transformers.expressions import cuda_device, string_value
+
+_OPTIMISATIONS = {"non_blocking", "pin_memory", "fused", "persistent_workers", "use_fused"}
+
+
+class Comparisons(Codemod):
+    """Compares with the selected device where the branch is portable, and reports the rest."""
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        if original_node.attr.value != "is_cuda" or self._is_written_to(original_node):
+            return updated_node
+        if not self._branch_is_portable():
+            self.report("UC203", original_node)
+            return updated_node
+        device_type = cst.Attribute(updated_node.with_changes(attr=cst.Name("device")), cst.Name("type"))
+        replacement: cst.BaseExpression = _equal(device_type, self.call_helper("device_type"))
+        if isinstance(self.parent(), cst.Comparison | cst.ComparisonTarget | cst.BinaryOperation):
+            replacement = replacement.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+        return self.rewrite("UC203", original_node, replacement)
+
+    def leave_Comparison(self, original_node: cst.Comparison, updated_node: cst.Comparison) -> cst.BaseExpression:
+        if len(original_node.comparisons) != 1:
+            self._report_chain(original_node)
+            return updated_node
+        target, kept = original_node.comparisons[0], updated_node.comparisons[0]
+        if not isinstance(target.operator, cst.Equal | cst.NotEqual | cst.In | cst.NotIn):
+            return updated_node
+        left_is_cuda = _is_plain_cuda(original_node.left)
+        if not left_is_cuda and not _is_plain_cuda(target.comparator):
+            if _lists_cuda(target.comparator):
+                self.report("UC204", original_node)
+            return updated_node
+        if self._is_optimisation():
+            self.report("UC204", original_node, "an optimisation for CUDA alone, left as it is", tier=Tier.NOTE)
+            return updated_node
+        other = target.comparator if left_is_cuda else original_node.left
+        if not self._can_follow(original_node, other, target):
+            self.report("UC204", original_node)
+            return updated_node
+        device_type = self.call_helper("device_type")
+        if left_is_cuda:
+            replacement = updated_node.with_changes(left=device_type)
+        else:
+            replacement = updated_node.with_changes(comparisons=[kept.with_changes(comparator=device_type)])
+        return self.rewrite("UC204", original_node, replacement)
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        function = original_node.func
+        if not isinstance(function, cst.Attribute) or function.attr.value != "startswith" or len(original_node.args) != 1:
+            return updated_node
+        if string_value(original_node.args[0].value) not in ("cuda", "cuda:"):
+            return updated_node
+        if not (self._branch_is_portable() or self._chooses_device()):
+            self.report("UC204", original_node)
+            return updated_node
+        argument = updated_node.args[0].with_changes(value=self.call_helper("device_type"))
+        return self.rewrite("UC204", original_node, updated_node.with_changes(args=[argument]))
+
+    def _report_chain(self, node: cst.Comparison) -> None:
+        if any(_is_plain_cuda(target.comparator) for target in node.comparisons):
+            self.report("UC204", node)
+
+    def _can_follow(self, node: cst.Comparison, other: cst.BaseExpression, target: cst.ComparisonTarget) -> bool:
+        """Whether a comparison with the selected type means the same, and all that depends on it is portable."""
+        is_membership = isinstance(target.operator, cst.In | cst.NotIn)
+        is_type = isinstance(other, cst.Attribute) and other.attr.value == "type"
+        is_type = is_type or "device_type" in (dotted_name(other) or "")
+        if not (is_membership or is_type):
+            return self._chooses_device() and not self._is_parameter(other)
+        return self._branch_is_portable() or self._chooses_device()
+
+    def _is_parameter(self, node: cst.BaseExpression) -> bool:
+        name = dotted_name(node)
+        bindings = self.context.module.names.bindings(name, self.offset(node)) if name else []
+        return any(binding.kind == "parameter" for binding in bindings)
+
+    def _chooses_device(self) -> bool:
+        """``"cuda" if "cuda" in device else "cpu"``: the answer is a device again."""
+        choice = next((a for a in reversed(self.context.ancestors) if isinstance(a, cst.IfExp)), None)
+        if choice is None:
+            return False
+        values = {string_value(choice.body), string_value(choice.orelse)}
+        return values == {"cuda", "cpu"}
+
+    def _is_optimisation(self) -> bool:
+        """``non_blocking=device.type == "cuda"``"""
+        arg = next((a for a in reversed(self.context.ancestors) if isinstance(a, cst.Arg)), None)
+        return arg is not None and arg.keyword is not None and arg.keyword.value in _OPTIMISATIONS
+
+    def _is_written_to(self, node: cst.Attribute) -> bool:
+        return isinstance(self.parent(), cst.AssignTarget | cst.Del)
+
+    def _branch_is_portable(self) -> bool:
+        """Whether everything behind the ``if`` whose test is visited can run on another device."""
+        for ancestor in reversed(self.context.ancestors):
+            if isinstance(ancestor, cst.IfExp):
+                inside_test = any(a is ancestor.test for a in self.context.ancestors) or self.parent() is ancestor
+                return inside_test and all(self._expression_is_portable(b) for b in (ancestor.body, ancestor.orelse))
+            if isinstance(ancestor, cst.If):
+                around = self.context.module.statements.path_to(self.offset(ancestor.test))
+                statement = next((s for s in reversed(around) if isinstance(s, ast.If)), None)
+                return statement is not None and is_portable(statement.body, self.context.module)
+            if not isinstance(ancestor, cst.BooleanOperation | cst.UnaryOperation | cst.Comparison | cst.Attribute):
+                return False
+        return False
+
+    def _expression_is_portable(self, node: cst.BaseExpression) -> bool:
+        try:
+            tree = ast.parse(cst.Module([]).code_for_node(node).strip(), mode="eval")
+        except SyntaxError:
+            return False
+        return is_portable([ast.Expr(tree.body)], self.context.module, self.offset(node))
+
+
+def _is_plain_cuda(node: cst.BaseExpression) -> bool:
+    return string_value(node) in ("cuda", "cuda:0")
+
+
+def _lists_cuda(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.List | cst.Tuple | cst.Set) and any(_is_plain_cuda(e.value) for e in node.elements)
+
+
+def _equal(left: cst.BaseExpression, right: cst.BaseExpression) -> cst.Comparison:
+    return cst.Comparison(left, [cst.ComparisonTarget(cst.Equal(), right)])

@@ -1,0 +1,132 @@
+"""Device strings: ``"cuda"``, ``"cuda:1"``, ``f"cuda:{i}"`` and ``torch.device(...)`` of them."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from codemods.findings import Tier
+from codemods.transformers.base import Codemod
+from codemods.transformers.expressions import CudaDevice, argument, cuda_device, has_star, string_value
+from codemods.transformers.roles import DEVICE_NAME, Role, device_role, names_option
+
+
+class DeviceLiterals(Codemod):
+    """Replaces device strings by the selected device, each by what its place takes."""
+
+    def leave_SimpleString(
+        self, original_node: cst.SimpleString, updated_node: cst.SimpleString
+    ) -> cst.BaseExpression:
+        device = cuda_device(original_node)
+        return updated_node if device is None else self._replace("UC102", original_node, updated_node, device)
+
+    def leave_FormattedString(
+        self, original_node: cst.FormattedString, updated_node: cst.FormattedString
+    ) -> cst.BaseExpression:
+        return self._built(original_node, updated_node)
+
+    def leave_BinaryOperation(
+        self, original_node: cst.BinaryOperation, updated_node: cst.BinaryOperation
+    ) -> cst.BaseExpression:
+        return self._built(original_node, updated_node)
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        if self.qualified(original_node.func) == "torch.device":
+            return self._torch_device(original_node, updated_node)
+        return self._built(original_node, updated_node)
+
+    def _built(self, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
+        """A device string put together at run time."""
+        device = cuda_device(original, updated)
+        return updated if device is None else self._replace("UC103", original, updated, device)
+
+    def _replace(
+        self, rule: str, original: cst.BaseExpression, updated: cst.BaseExpression, device: CudaDevice
+    ) -> cst.BaseExpression:
+        role = device_role(self, original)
+        if role is Role.OBJECT or role is Role.TORCH_DEVICE:
+            return self.rewrite(rule, original, self.device(device.index))
+        if role is Role.STRING:
+            return self.rewrite(rule, original, self._text(original, device))
+        if role is Role.OPTION:
+            return self.rewrite("UC206", original, self._text(original, device))
+        if role is Role.TYPE:
+            return self.rewrite(rule, original, self.call_helper("device_type"))
+        if role is Role.UNKNOWN and rule == "UC102":
+            self.report("UC109", original)
+        return updated
+
+    def _text(self, original: cst.BaseExpression, device: CudaDevice) -> cst.Call:
+        """The device as a string; its type alone where an index is put behind it later."""
+        if device.index is None and self._is_extended(original):
+            return self.call_helper("device_type")
+        return cst.Call(cst.Name("str"), [cst.Arg(self.device(device.index))])
+
+    def _is_extended(self, original: cst.BaseExpression) -> bool:
+        """Whether the variable that takes the string is put into longer strings, or names a type for autocast."""
+        parent = self.parent()
+        if not isinstance(parent, cst.Assign) or not isinstance(parent.targets[0].target, cst.Name):
+            return False
+        name = parent.targets[0].target.value
+        return any(_extends(node, name) for node in ast.walk(self.context.module.tree))
+
+    def _torch_device(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        """``torch.device`` of a device string, with or without an index."""
+        kind, index = argument(original, 0, "device", "type"), argument(original, 1, "index")
+        if kind is None or has_star(original) or len(original.args) > 2:
+            return updated
+        kept = updated.args[original.args.index(kind)].value
+        if cuda_device(kind.value) is None or not self.is_helper_call(kept, "device", "device_type"):
+            return self._torch_device_of_index(original, updated, kind)
+        rule = "UC102" if string_value(kind.value) else "UC103"
+        if index is None:
+            return self.rewrite(rule, original, kept)
+        return self.rewrite(rule, original, self.device(updated.args[original.args.index(index)].value))
+
+    def _torch_device_of_index(self, original: cst.Call, updated: cst.Call, kind: cst.Arg) -> cst.BaseExpression:
+        """``torch.device(0)``: an integer has always meant a CUDA index."""
+        if isinstance(kind.value, cst.Integer) and len(original.args) == 1:
+            return self.rewrite("UC104", original, self.device(kind.value))
+        return updated
+
+
+class DeviceOptions(Codemod):
+    """Command-line options for a device: the values that they accept."""
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        choices = self._choices(original_node)
+        if choices is None:
+            return updated_node
+        position = original_node.args.index(choices)
+        kept = updated_node.args[position]
+        wrapped = kept.with_changes(value=self.call_helper("device_choices", kept.value))
+        args = [*updated_node.args[:position], wrapped, *updated_node.args[position + 1 :]]
+        return self.rewrite("UC206", original_node, updated_node.with_changes(args=args), tier=Tier.SAFE)
+
+    def _choices(self, call: cst.Call) -> cst.Arg | None:
+        """The argument that lists an option's values, if CUDA devices are among them."""
+        function = call.func
+        if isinstance(function, cst.Attribute) and function.attr.value == "add_argument":
+            found = argument(call, None, "choices") if names_option(call, DEVICE_NAME) else None
+        elif self.qualified(function) == "click.Choice":
+            found = argument(call, 0, "choices")
+        else:
+            found = None
+        if found is None or not isinstance(found.value, cst.List | cst.Tuple):
+            return None
+        return found if any(cuda_device(element.value) for element in found.value.elements) else None
+
+
+def _extends(node: ast.AST, name: str) -> bool:
+    """Whether a node builds a longer string from the variable, or hands it to autocast as a type."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return isinstance(node.left, ast.Name) and node.left.id == name
+    if isinstance(node, ast.JoinedStr):
+        first = node.values[0] if node.values else None
+        is_first = isinstance(first, ast.FormattedValue) and isinstance(first.value, ast.Name) and first.value.id == name
+        rest = node.values[1] if len(node.values) > 1 else None
+        return is_first and isinstance(rest, ast.Constant) and str(rest.value).startswith(":")
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "autocast":
+        return any(isinstance(arg, ast.Name) and arg.id == name for arg in node.args[:1])
+    return False

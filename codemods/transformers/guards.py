@@ -1,0 +1,246 @@
+"""Availability guards: ``torch.cuda.is_available()`` and the device that it chooses."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.analysis.names import dotted_name as ast_dotted_name
+from codemods.findings import Tier
+from codemods.transformers.base import Codemod, dotted_name
+from codemods.transformers.expressions import CudaDevice, cuda_device, string_value
+from codemods.transformers.regions import is_test_condition
+from codemods.transformers.roles import Role, device_role
+
+_AVAILABLE = "torch.cuda.is_available"
+_OTHER_ACCELERATORS = re.compile(r"\b(mps|xpu|npu|mlu|musa|hpu|xla)\b")
+_DTYPE_STRINGS = {"float16", "bfloat16", "float32", "fp16", "bf16", "fp32", "half", "16", "32", "16-mixed", "bf16-mixed"}
+
+
+class Guards(Codemod):
+    """Asks for the selected device instead of CUDA, together with the device that the answer chooses."""
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        name = self.qualified(original_node.func)
+        if name == "torch.device":
+            return self._device_of_choice(original_node, updated_node)
+        if name == _AVAILABLE or name in ("torch.accelerator.is_available",) and self._guards_cuda():
+            return self._availability(original_node, updated_node)
+        return updated_node
+
+    def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
+        device = self._classic_choice(original_node, updated_node)
+        if device is None:
+            return updated_node
+        role = device_role(self, original_node)
+        if role is Role.TORCH_DEVICE:
+            return updated_node  # the call around it is replaced as a whole
+        chosen = self.call_helper("available_device", device.index)
+        if role is Role.TYPE:
+            return self.rewrite("UC202", original_node, cst.Attribute(chosen, cst.Name("type")))
+        if role is Role.OBJECT or _is_torch_device(original_node.body) or _is_torch_device(original_node.orelse):
+            return self.rewrite("UC202", original_node, chosen)
+        return self.rewrite("UC202", original_node, cst.Call(cst.Name("str"), [cst.Arg(chosen)]))
+
+    # -- "cuda" if available else "cpu" -------------------------------------------------------------------------
+
+    def _device_of_choice(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        """``torch.device("cuda" if torch.cuda.is_available() else "cpu")``"""
+        if len(original.args) != 1 or not isinstance(original.args[0].value, cst.IfExp):
+            return updated
+        kept = updated.args[0].value
+        device = self._classic_choice(original.args[0].value, kept if isinstance(kept, cst.IfExp) else None)
+        if device is None:
+            return updated
+        return self.rewrite("UC202", original, self.call_helper("available_device", device.index))
+
+    def _classic_choice(self, original: cst.IfExp, updated: cst.IfExp | None) -> CudaDevice | None:
+        """The CUDA device that is chosen if CUDA is available and nothing else is asked, with the CPU as the alternative."""
+        test: cst.BaseExpression = original.test
+        cuda, cpu = original.body, original.orelse
+        kept = updated.body if updated else None
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            test, cuda, cpu = test.expression, cpu, cuda
+            kept = updated.orelse if updated else None
+        if not isinstance(test, cst.Call) or not self._asks_availability(test) or not self._names_cpu(cpu):
+            return None
+        return self._named_cuda(cuda, kept)
+
+    def _asks_availability(self, call: cst.Call) -> bool:
+        return self.qualified(call.func) in (_AVAILABLE, "torch.accelerator.is_available") and not call.args
+
+    def _names_cpu(self, node: cst.BaseExpression) -> bool:
+        if isinstance(node, cst.Call) and self.qualified(node.func) == "torch.device" and len(node.args) == 1:
+            node = node.args[0].value
+        return string_value(node) == "cpu"
+
+    def _named_cuda(self, node: cst.BaseExpression, kept: cst.BaseExpression | None) -> CudaDevice | None:
+        if isinstance(node, cst.Call) and self.qualified(node.func) == "torch.device":
+            literal = cuda_device(node.args[0].value) if node.args else None
+            if literal is None or len(node.args) > 2:
+                return None
+            return CudaDevice(node.args[1].value) if len(node.args) == 2 else literal
+        literal = cuda_device(node)
+        if literal is None or isinstance(literal.index, cst.Integer | None):
+            return literal
+        index = literal.index
+        if isinstance(index, cst.Call) and self.qualified(index.func) == "torch.cuda.current_device":
+            return CudaDevice(self.call_helper("current_device"))
+        return literal
+
+    # -- torch.cuda.is_available() -------------------------------------------------------------------------------
+
+    def _availability(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        if original.args:
+            return updated
+        if self._decides_a_test(original):
+            self.report("UC807", original)
+            return updated
+        gate = self._cuda_only_gate(original)
+        if gate:
+            self.report("UC201", original, gate, tier=Tier.MANUAL)
+            return updated
+        if self._is_requirement(original):
+            return self.rewrite("UC205", original, self.call_helper("is_usable"))
+        if self._knows_other_accelerators(original):
+            return self.rewrite("UC201", original, self.call_helper("is_usable"))
+        if self._chooses_dtype():
+            return self.rewrite(
+                "UC201", original, self.call_helper("is_available"),
+                "it chooses a number format; see that the device supports it", tier=Tier.REVIEW,
+            )  # fmt: skip
+        return self.rewrite("UC201", original, self.call_helper("is_available"))
+
+    def _guards_cuda(self) -> bool:
+        """A half-converted guard: a generic question in front of code that still names CUDA."""
+        choice = next((a for a in reversed(self.context.ancestors) if isinstance(a, cst.IfExp)), None)
+        if choice is not None:
+            return "cuda" in cst.Module([]).code_for_node(choice)
+        statement = self._if_statement()
+        return statement is not None and "torch.cuda." in _source(statement, self.context.module.text)
+
+    def _decides_a_test(self, original: cst.Call) -> bool:
+        """``@pytest.mark.skipif(not torch.cuda.is_available())`` and ``if not ...: pytest.skip()``"""
+        calls = [a for a in self.context.ancestors if isinstance(a, cst.Call)]
+        if any(is_test_condition(dotted_name(call.func)) for call in calls):
+            return True
+        statement = self._if_statement()
+        return statement is not None and any(_is_skip(s) for s in statement.body)
+
+    def _cuda_only_gate(self, original: cst.Call) -> str:
+        """Why a guard stays: it gates something that is CUDA's alone, or stands beside a question that stays."""
+        arg = next((a for a in reversed(self.context.ancestors) if isinstance(a, cst.Arg)), None)
+        if arg is not None and arg.keyword is not None and arg.keyword.value in ("fused", "use_fused"):
+            return "it gates a fused CUDA kernel"
+        top = self.parent()
+        for ancestor in reversed(self.context.ancestors):
+            if not isinstance(ancestor, cst.BooleanOperation | cst.UnaryOperation):
+                break
+            top = ancestor
+        if isinstance(top, cst.BooleanOperation) and any(_compares_cuda(part) for part in _operands(top)):
+            return "it stands beside a comparison with 'cuda'"
+        return ""
+
+    def _is_requirement(self, original: cst.Call) -> bool:
+        """Whether the program stops without CUDA: an assertion, or an early exit."""
+        if any(isinstance(ancestor, cst.Assert) for ancestor in self.context.ancestors):
+            return True
+        statement = self._if_statement()
+        if statement is None or not statement.body:
+            return False
+        negated = any(isinstance(a, cst.UnaryOperation) and isinstance(a.operator, cst.Not) for a in self.context.ancestors)
+        return negated and _stops(statement.body[-1])
+
+    def _knows_other_accelerators(self, original: cst.Call) -> bool:
+        """A chain that asks for other accelerators next: the author's order counts as long as nothing is selected."""
+        for ancestor in self.context.ancestors:
+            if isinstance(ancestor, cst.IfExp):
+                return bool(_OTHER_ACCELERATORS.search(cst.Module([]).code_for_node(ancestor.orelse)))
+        statement = self._if_statement()
+        if statement is None:
+            return False
+        rest = statement.orelse or self._following(statement)
+        return any(
+            isinstance(other, ast.If) and _OTHER_ACCELERATORS.search(_source(other.test, self.context.module.text))
+            for other in rest
+        )
+
+    def _chooses_dtype(self) -> bool:
+        choice = next((a for a in reversed(self.context.ancestors) if isinstance(a, cst.IfExp)), None)
+        return choice is not None and any(self._is_dtype(branch) for branch in (choice.body, choice.orelse))
+
+    def _is_dtype(self, node: cst.BaseExpression) -> bool:
+        return string_value(node) in _DTYPE_STRINGS or (self.qualified(node) or "").startswith(
+            ("torch.float", "torch.bfloat", "torch.half")
+        )
+
+    # -- the statement around ------------------------------------------------------------------------------------
+
+    def _if_statement(self) -> ast.If | None:
+        """The ``if`` statement whose test is being visited."""
+        header = next((a for a in reversed(self.context.ancestors) if isinstance(a, cst.BaseStatement)), None)
+        if not isinstance(header, cst.If):
+            return None
+        if not any(ancestor is header.test for ancestor in self.context.ancestors) and not self._is_whole_test(header):
+            return None
+        around = self.context.module.statements.path_to(self.offset(header.test))
+        return next((s for s in reversed(around) if isinstance(s, ast.If)), None)
+
+    def _is_whole_test(self, header: cst.If) -> bool:
+        return self.parent() is header
+
+    def _following(self, statement: ast.If) -> list[ast.stmt]:
+        """The statements behind an ``if`` that returns, in the same block."""
+        if not isinstance(statement.body[-1], ast.Return):
+            return []
+        offset = self.context.module.lines.start(statement)
+        around = self.context.module.statements.path_to(offset)
+        outer: ast.AST = around[-2] if len(around) > 1 else self.context.module.tree
+        body: list[ast.stmt] = getattr(outer, "body", [])
+        return body[body.index(statement) + 1 :] if statement in body else []
+
+
+def _is_torch_device(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Call) and (dotted_name(node.func) or "").split(".")[-1] == "device"
+
+
+def _operands(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    if isinstance(node, cst.BooleanOperation):
+        yield from _operands(node.left)
+        yield from _operands(node.right)
+    elif isinstance(node, cst.UnaryOperation):
+        yield from _operands(node.expression)
+    else:
+        yield node
+
+
+def _compares_cuda(node: cst.BaseExpression) -> bool:
+    if not isinstance(node, cst.Comparison):
+        return False
+    sides = [node.left, *(target.comparator for target in node.comparisons)]
+    return any(cuda_device(side) is not None for side in sides)
+
+
+def _source(node: ast.AST, text: str) -> str:
+    return ast.get_source_segment(text, node) or ""
+
+
+def _call_name(statement: ast.stmt) -> str:
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return ast_dotted_name(statement.value.func) or ""
+    return ""
+
+
+def _is_skip(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Raise) and statement.exc is not None:
+        raised = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
+        return (ast_dotted_name(raised) or "").split(".")[-1] == "SkipTest"
+    return _call_name(statement).split(".")[-1] in ("skip", "skipTest")
+
+
+def _stops(statement: ast.stmt) -> bool:
+    """Whether a block that ends so ends the program."""
+    return isinstance(statement, ast.Raise) or _call_name(statement) in ("sys.exit", "exit", "quit", "os._exit")

@@ -1,0 +1,261 @@
+"""The original training scripts of fixtures/ learn under tests/cuda_on_cpu.py, the baseline for the converted ones."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = ROOT / "fixtures"
+HARNESS = ROOT / "tests" / "cuda_on_cpu.py"
+SECONDS = 120  # no run may hang the tests
+
+Finished: TypeAlias = "subprocess.CompletedProcess[str]"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One table of fixtures/scripts/scripts.toml."""
+
+    script: str
+    about: str
+    processes: int
+    has_cpu_path: bool
+    args: list[str]
+    cpu_args: list[str] = field(default_factory=list)
+
+    def under_harness(self, folder: Path) -> Finished:
+        launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.processes}"]
+        start = launcher if self.processes > 1 else []
+        return run_python([*start, str(HARNESS), str(FIXTURES / self.script), *self.args], folder)
+
+    def on_plain_cpu(self, folder: Path) -> Finished:
+        return run_python([str(FIXTURES / self.script), *(self.cpu_args or self.args)], folder)
+
+
+def run_python(arguments: list[str], folder: Path) -> Finished:
+    """Run Python in a folder, which replaces ``{folder}`` in an argument; with one thread, so that sums keep their order."""
+    command = [sys.executable, *(argument.replace("{folder}", str(folder)) for argument in arguments)]
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=SECONDS,
+    )
+
+
+def losses_of(finished: Finished) -> list[tuple[int, float]]:
+    """Give step and loss of every line ``loss <step> <loss>``."""
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    lines = (line.split() for line in finished.stdout.splitlines())
+    return [(int(words[1]), float(words[2])) for words in lines if len(words) == 3 and words[0] == "loss"]
+
+
+def read_runs() -> dict[str, Run]:
+    tables = tomllib.loads((FIXTURES / "scripts" / "scripts.toml").read_text("utf-8"))
+    return {name: Run(**table) for name, table in tables.items()}
+
+
+RUNS = read_runs()
+FIRST_RUNS = {run.script: name for name, run in reversed(RUNS.items())}.values()  # one for each script
+WITH_CPU_PATH = [name for name in FIRST_RUNS if RUNS[name].has_cpu_path]
+CUDA_ONLY = [name for name in FIRST_RUNS if not RUNS[name].has_cpu_path]
+without_gpu = pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="tells nothing on a machine with a GPU")
+
+
+class Started:
+    """Runs in the background, two at a time, each in a folder of its own."""
+
+    def __init__(self, pool: ThreadPoolExecutor, folder: Path) -> None:
+        self.folder = folder
+        self.pool = pool
+        self.harness = {name: self.start(run.under_harness, f"{name}_harness") for name, run in RUNS.items()}
+        self.plain = {name: self.start(RUNS[name].on_plain_cpu, f"{name}_plain") for name in FIRST_RUNS}
+
+    def start(self, run: Callable[[Path], Finished], folder: str) -> Future[Finished]:
+        (self.folder / folder).mkdir()
+        return self.pool.submit(run, self.folder / folder)
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+    with ThreadPoolExecutor(2) as pool:
+        yield Started(pool, tmp_path_factory.mktemp("originals"))
+        pool.shutdown(cancel_futures=True)
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_original_learns_under_the_harness(name: str, started: Started) -> None:
+    values = [loss for _, loss in losses_of(started.harness[name].result())]
+    assert len(values) >= 3
+    assert all(math.isfinite(value) for value in values)
+    part = math.ceil(len(values) / 4)
+    assert mean(values[-part:]) < 0.8 * mean(values[:part]), values
+
+
+@without_gpu
+@pytest.mark.parametrize("name", WITH_CPU_PATH)
+def test_cpu_path_prints_the_losses_of_the_harness(name: str, started: Started) -> None:
+    assert losses_of(started.plain[name].result()) == losses_of(started.harness[name].result())
+
+
+@without_gpu
+@pytest.mark.parametrize("name", CUDA_ONLY)
+def test_original_without_cpu_path_needs_cuda(name: str, started: Started) -> None:
+    finished = started.plain[name].result()
+    assert finished.returncode != 0
+    assert any(word in finished.stderr for word in ("CUDA", "GPU")), finished.stderr
+
+
+def test_every_training_script_has_a_run() -> None:
+    scripts = {path.relative_to(FIXTURES).as_posix() for path in FIXTURES.glob("**/train.py")}
+    assert scripts <= {run.script for run in RUNS.values()}
+
+
+def test_layouts_that_a_conversion_must_keep() -> None:
+    legacy, last_line, tabs = (
+        (FIXTURES / "scripts" / name / "train.py").read_bytes()
+        for name in ("tensor_types_legacy", "rl_rng_checkpoint", "amp_gan")
+    )
+    assert legacy.count(b"\r\n") == legacy.count(b"\n") > 0
+    assert not last_line.endswith(b"\n")
+    assert b"\n\t" in tabs
+
+
+def test_export_reads_the_checkpoint_of_the_package(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = FIXTURES / "repositories" / "package_with_scripts"
+    losses_of(started.harness["package_with_scripts"].result())
+    monkeypatch.setenv("PYTHONPATH", str(repository))
+    export = run_python(
+        [str(HARNESS), str(repository / "tools" / "export.py")], started.folder / "package_with_scripts_harness"
+    )
+    assert export.returncode == 0, export.stderr
+    assert "largest difference 0.0" in export.stdout
+
+
+PROBE = """
+import pickle, sys, warnings
+import torch, torch.distributed as dist, torch.nn as nn
+from torch.cuda.amp import GradScaler, autocast, custom_fwd
+
+warnings.simplefilter("ignore")
+cpu = torch.device("cpu")
+for place in (torch.device("cuda"), torch.device("cuda", 1), torch.device(0), torch.device(type="cuda", index=2)):
+    assert place == cpu and isinstance(place, torch.device)
+assert pickle.loads(pickle.dumps(torch.device("cuda"))) == cpu
+assert torch.device("meta").type == "meta" and torch.device(device=0) == cpu
+
+generator = torch.Generator(device="cuda:0").manual_seed(3)
+drawn = torch.rand(2, device="cuda", generator=generator)
+assert torch.equal(drawn, torch.rand(2, generator=torch.Generator().manual_seed(3)))
+assert isinstance(generator, torch.Generator) and torch.Generator().device == cpu
+
+x = torch.ones(2, 3, 4, 4)
+assert x.cuda(0, non_blocking=True) is x and x.pin_memory() is x and x.to(0) is x and x.to("cuda:1") is x
+assert x.to("cuda", torch.float64).dtype == torch.float64 and not x.is_cuda
+assert x.cuda(memory_format=torch.channels_last).is_contiguous(memory_format=torch.channels_last)
+assert x.new_zeros(1, device="cuda").device == cpu and torch.zeros_like(x, device="cuda:0").device == cpu
+assert nn.Linear(2, 2, device="cuda").cuda().to(device="cuda").to(0).weight.device == cpu
+assert x.untyped_storage().cuda().device == cpu
+torch.set_default_device("cuda"); assert torch.zeros(1).device == cpu; torch.set_default_device(None)
+
+assert torch.cuda.FloatTensor is torch.FloatTensor and x.type("torch.cuda.LongTensor").dtype == torch.int64
+assert x.type() == "torch.FloatTensor"
+torch.set_default_tensor_type("torch.cuda.DoubleTensor"); assert torch.zeros(1).dtype == torch.float64
+torch.set_default_tensor_type(torch.cuda.FloatTensor)
+
+torch.save({"x": x}, "x.pt")
+for location in (None, "cuda", "cuda:0", torch.device("cuda"), lambda s, l: s.cuda(0), {"cuda:1": "cuda:0"}):
+    assert torch.equal(torch.load("x.pt", map_location=location)["x"], x)
+
+state = torch.cuda.get_rng_state(); first = torch.rand(1); torch.cuda.set_rng_state(state)
+assert torch.rand(1) == first and torch.cuda.get_rng_state_all() == []
+torch.cuda.set_rng_state_all([])
+torch.cuda.manual_seed_all(5); first = torch.rand(1); torch.manual_seed(5); assert torch.rand(1) == first
+with torch.random.fork_rng(): torch.rand(9)
+
+def product_dtype(context):
+    with context: return (torch.ones(2, 2) @ torch.ones(2, 2)).dtype
+
+assert product_dtype(autocast()) == product_dtype(autocast(True, torch.bfloat16)) == torch.float32
+assert product_dtype(torch.autocast("cuda")) == product_dtype(torch.amp.autocast("cuda:0")) == torch.float32
+assert product_dtype(torch.autocast("cuda", dtype=torch.bfloat16)) == torch.bfloat16
+assert product_dtype(torch.autocast("cuda", torch.bfloat16, False)) == torch.float32
+assert product_dtype(torch.autocast("cpu")) == torch.bfloat16
+assert autocast()(lambda: torch.is_autocast_enabled())() is False
+with torch.autocast("cuda", dtype=torch.bfloat16):
+    assert torch.is_autocast_enabled() and torch.get_autocast_gpu_dtype() == torch.bfloat16
+    with autocast(): assert not torch.is_autocast_enabled()
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    @custom_fwd(cast_inputs=torch.float32)
+    def forward(ctx, x): assert x.dtype == torch.float32 and not torch.is_autocast_enabled(); return x * 2
+    @staticmethod
+    @torch.cuda.amp.custom_bwd
+    def backward(ctx, grad): return grad * 2
+
+with torch.autocast("cuda", dtype=torch.bfloat16): assert Double.apply(torch.ones(1, dtype=torch.bfloat16)) == 2
+for scaler in (GradScaler(1024.0), torch.amp.GradScaler("cuda", 2.0, 2.0, 0.5, 9, True), torch.GradScaler()):
+    assert not scaler.is_enabled() and scaler.scale(x) is x and scaler.state_dict() == {}
+assert torch.amp.GradScaler("cpu").is_enabled()
+
+torch.cuda.set_device("cuda:1"); torch.cuda.synchronize(); torch.cuda.empty_cache()
+assert torch.cuda.is_available() and torch.cuda.device_count() == 1 and torch.cuda.current_device() == 0
+assert torch.cuda.max_memory_allocated() == 0 and torch.cuda.get_device_properties(0).name == "cpu"
+begin, end, side = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True), torch.cuda.Stream()
+begin.record(); side.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(side), torch.cuda.device(0), torch.cuda.nvtx.range("x"): end.record(side)
+end.synchronize(); assert begin.elapsed_time(end) >= 0 and side.record_event().query()
+x.record_stream(torch.cuda.current_stream()); torch.cuda.nvtx.range_push("x"); torch.cuda.nvtx.range_pop()
+
+dist.init_process_group("nccl", "file://" + sys.argv[1], rank=0, world_size=1, device_id=torch.device("cuda", 0))
+assert dist.get_backend() == "gloo" and dist.get_backend(dist.new_group(backend="nccl")) == "gloo"
+net = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Conv2d(3, 2, 1), nn.BatchNorm2d(2))).cuda()
+parallel = nn.parallel.DistributedDataParallel(net, device_ids=[0], output_device=0)
+parallel(x).sum().backward(); assert parallel.device_ids is None
+assert torch.equal(nn.DataParallel(net.eval(), device_ids=[0, 1]).cuda()(x), net(x))
+batch, = next(iter(torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), pin_memory=True)))
+assert torch.equal(batch, x[:1])
+dist.destroy_process_group()
+print("all mapped", __name__, sys.argv[0].endswith("probe.py"))
+"""
+
+
+def test_harness_maps_what_its_documentation_lists(tmp_path: Path) -> None:
+    script = tmp_path / "probe.py"
+    script.write_text(PROBE, "utf-8")
+    finished = run_python([str(HARNESS), str(script), str(tmp_path / "rendezvous")], tmp_path)
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout == "all mapped __main__ True\n"
+
+
+def test_harness_runs_as_a_module_and_tells_its_usage(tmp_path: Path) -> None:
+    script = tmp_path / "hello.py"
+    script.write_text("import sys, torch; print(torch.ones(1).cuda().item(), sys.argv[1:])", "utf-8")
+    asked = subprocess.run(
+        [sys.executable, "-m", "tests.cuda_on_cpu", str(script), "--flag"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert asked.stdout == "1.0 ['--flag']\n"
+    assert "usage" in run_python([str(HARNESS)], tmp_path).stderr
