@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keyword
 import os
-import re
 import sys
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,8 +12,6 @@ from typing import Any, Literal, TypeGuard, get_args
 
 FILE = "pyproject.toml"
 _TABLE = "[tool.uncuda]"
-_VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
-_OLDEST_TORCH = (1, 13)
 
 TierName = Literal["safe", "review"]
 
@@ -35,8 +32,6 @@ class Config:
     """Patterns as in ``.gitignore`` of what is not looked at, even when it is named."""
     tier: TierName = "review"
     """The least certain edits that are applied."""
-    min_torch: str = "1.13"
-    """The oldest torch that converted code has to run on."""
     helper: str | None = None
     """A module of the repository that is its helper already, e.g. ``pkg.device``."""
     helper_name: str = "ai_device"
@@ -133,14 +128,6 @@ def _close(value: object, names: list[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _version(value: object) -> str:
-    if not isinstance(value, str) or not _VERSION.fullmatch(value):
-        raise ValueError(f'must be a version such as "2.6" in quotes, not {value!r}')
-    if tuple(map(int, value.split("."))) < _OLDEST_TORCH:
-        raise ValueError(f"must be 1.13 or newer, not {value!r}")
-    return value
-
-
 def _module(value: object) -> str:
     if not isinstance(value, str) or not all(map(_is_name, value.split("."))):
         raise ValueError(f'must be the dotted name of a module such as "pkg.device", not {value!r}')
@@ -162,7 +149,6 @@ _READERS = {
     "ignore": _strings,
     "exclude": _strings,
     "tier": _tier,
-    "min-torch": _version,
     "helper": _module,
     "helper-name": _name,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,10 @@ def backend_module(kind: str) -> types.ModuleType:
     def set_rng_state(new_state: torch.Tensor, device: Any = kind) -> None:
         module.states[index_of(device)] = new_state.clone()
 
+    def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
+        for index, state in enumerate(new_states):
+            set_rng_state(state, index)
+
     @contextlib.contextmanager
     def device_context(device: Any) -> Iterator[None]:
         before, module.current = module.current, index_of(device)
@@ -133,7 +137,7 @@ def backend_module(kind: str) -> types.ModuleType:
         "get_rng_state": get_rng_state,
         "set_rng_state": set_rng_state,
         "get_rng_state_all": lambda: [get_rng_state(index) for index in range(COUNT)],
-        "set_rng_state_all": lambda states: [set_rng_state(state, index) for index, state in enumerate(states)] and None,
+        "set_rng_state_all": set_rng_state_all,
         "memory_allocated": on_device("memory_allocated", 512),
         "memory_reserved": on_device("memory_reserved", 1024),
         "mem_get_info": on_device("mem_get_info", (3, 4)),

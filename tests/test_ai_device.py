@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from inspect import isfunction
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from codemods.runtime import device_table
 
 HELPER = device_table.HELPER
@@ -62,7 +64,7 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def outcome(function: Callable[..., Any], *args: Any) -> tuple[str, Any]:
     try:
         result = function(*args)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever torch raises is the thing to compare
         return "raises", (type(error), str(error))
     simple = isinstance(result, (int, float, str, bool, list, dict, tuple, type(None), torch.dtype))
     return "returns", result if simple else type(result)
@@ -70,20 +72,19 @@ def outcome(function: Callable[..., Any], *args: Any) -> tuple[str, Any]:
 
 # -- AI_DEVICE unset: torch.cuda itself ----------------------------------------------------------------------------
 
+CALLED_WITHOUT_ARGUMENTS = """
+    can_device_access_peer clock_rate current_device current_stream default_stream device_count empty_cache
+    get_device_capability get_device_name get_device_properties get_rng_state get_rng_state_all init initial_seed
+    ipc_collect is_available is_bf16_supported is_initialized list_gpu_processes manual_seed max_memory_allocated
+    max_memory_cached max_memory_reserved mem_get_info memory_allocated memory_cached memory_reserved
+    memory_snapshot memory_stats memory_summary memory_usage power_draw reset_accumulated_memory_stats
+    reset_max_memory_allocated reset_max_memory_cached reset_peak_memory_stats seed seed_all set_device
+    set_per_process_memory_fraction synchronize temperature utilization Stream Event ExternalStream FloatTensor
+    DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor BoolTensor
+    FloatStorage ComplexFloatStorage OutOfMemoryError
+"""
 FORWARDED: list[tuple[str, tuple[Any, ...]]] = [
-    (name, ())
-    for name in (
-        "can_device_access_peer clock_rate current_device current_stream default_stream device_count empty_cache "
-        "get_device_capability get_device_name get_device_properties get_rng_state get_rng_state_all init initial_seed "
-        "ipc_collect is_available is_bf16_supported is_initialized list_gpu_processes manual_seed max_memory_allocated "
-        "max_memory_cached max_memory_reserved mem_get_info memory_allocated memory_cached memory_reserved "
-        "memory_snapshot memory_stats memory_summary memory_usage power_draw reset_accumulated_memory_stats "
-        "reset_max_memory_allocated reset_max_memory_cached reset_peak_memory_stats seed seed_all set_device "
-        "set_per_process_memory_fraction synchronize temperature utilization Stream Event ExternalStream "
-        "FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor "
-        "BoolTensor FloatStorage ComplexFloatStorage OutOfMemoryError"
-    ).split()
-] + [
+    *((name, ()) for name in CALLED_WITHOUT_ARGUMENTS.split()),
     ("can_device_access_peer", (0, 1)),
     ("get_device_name", (0,)),
     ("get_rng_state", ("cuda:1",)),
@@ -144,7 +145,7 @@ def test_unset_is_cuda_without_a_gpu_too(helper: Any) -> None:
     assert helper.tensor_type("torch.cuda.HalfTensor") == "torch.cuda.HalfTensor"
     assert helper.OutOfMemoryError is torch.cuda.OutOfMemoryError
     assert helper.Stream is torch.cuda.Stream
-    assert helper.FloatTensor is torch.cuda.FloatTensor
+    assert helper.FloatTensor is vars(torch.cuda)["FloatTensor"]
     assert not helper.is_autocast_enabled()
     assert helper.get_autocast_dtype() is torch.float16
 
@@ -343,32 +344,32 @@ def test_custom_function_is_decorated_at_the_first_call(select: Callable[[str], 
 
     class Double(torch.autograd.Function):
         @staticmethod
-        @helper.custom_fwd(cast_inputs=torch.float32)
+        @helper.custom_fwd(cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
         def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
             """Doubles."""
             return x * 2
 
         @staticmethod
-        @helper.custom_bwd
+        @helper.custom_bwd  # type: ignore[untyped-decorator]
         def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
             return grad * 2
 
     class Same(torch.autograd.Function):
         @staticmethod
-        @helper.custom_fwd
+        @helper.custom_fwd  # type: ignore[untyped-decorator]
         def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
             return x.clone()
 
     select(value)
     x = torch.ones(2, requires_grad=True)
-    result = Double.apply(x).sum()
+    result = Double.apply(x).sum()  # type: ignore[no-untyped-call]
     result.backward()
 
     assert result.item() == 4
     assert x.grad is not None
     assert x.grad.tolist() == [2, 2]
     assert Double.forward.__doc__ == "Doubles."
-    assert Same.apply(x).tolist() == [1, 1]
+    assert Same.apply(x).tolist() == [1, 1]  # type: ignore[no-untyped-call]
 
 
 def test_cpu_custom_forward_casts_under_autocast(select: Callable[[str], Any]) -> None:
@@ -377,13 +378,13 @@ def test_cpu_custom_forward_casts_under_autocast(select: Callable[[str], Any]) -
 
     class Watch(torch.autograd.Function):
         @staticmethod
-        @helper.custom_fwd(cast_inputs=torch.float32)
+        @helper.custom_fwd(cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
         def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
             seen.append(x.dtype)
             return x.clone()
 
     with torch.autocast("cpu"):
-        Watch.apply(torch.ones(1, dtype=torch.bfloat16))
+        Watch.apply(torch.ones(1, dtype=torch.bfloat16))  # type: ignore[no-untyped-call]
 
     assert seen == [torch.float32]
 
@@ -429,6 +430,7 @@ def test_cpu_guards_and_markers_are_silent(select: Callable[[str], Any]) -> None
     assert helper.nvtx.range("x")(lambda: 5)() == 5
 
 
+@pytest.mark.filterwarnings("ignore:torch.set_default_tensor_type")
 def test_cpu_tensor_types(select: Callable[[str], Any]) -> None:
     helper = select("cpu")
 
@@ -436,7 +438,7 @@ def test_cpu_tensor_types(select: Callable[[str], Any]) -> None:
     assert helper.LongStorage is torch.LongStorage
     assert helper.tensor_type("torch.cuda.HalfTensor") == "torch.HalfTensor"
     assert helper.tensor_type("torch.HalfTensor") == "torch.HalfTensor"
-    for kind in ("torch.cuda.DoubleTensor", torch.cuda.DoubleTensor):
+    for kind in ("torch.cuda.DoubleTensor", vars(torch.cuda)["DoubleTensor"]):
         helper.set_default_tensor_type(kind)
         assert torch.ones(1).dtype is torch.float64
         helper.set_default_tensor_type("torch.FloatTensor")
@@ -472,7 +474,9 @@ def test_compiles_without_a_graph_break(select: Callable[[str], Any]) -> None:
 # -- What AI_DEVICE may say ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wrong", ["1", "cuda:", "cuda:x", "cuda:-1", "cuda:1:0", "foo", "gpu", ":1", "auto:1", "npu,mlu"])
+@pytest.mark.parametrize(
+    "wrong", ["1", "cuda:", "cuda:x", "cuda:-1", "cuda:1:0", "foo", "gpu", ":1", "auto:1", "npu,mlu"]
+)
 def test_a_wrong_value_is_explained(select: Callable[[str], Any], wrong: str) -> None:
     helper = select(wrong)
 
@@ -550,7 +554,7 @@ def test_set_device_in_the_code_decides_for_the_rest(select: Callable[[str], Any
 
     assert helper.device() == torch.device("cuda")
     assert helper.current_device() == 0
-    assert two_gpus == [-1, torch.device("cuda", 0)]
+    assert two_gpus == [1, -1, torch.device("cuda", 0)]
 
 
 def test_a_guard_in_the_code_decides_within_it(
@@ -590,7 +594,9 @@ def test_a_launcher_voids_the_index_with_one_warning(
         assert helper.device() == helper.available_device() == torch.device("cuda")
         assert helper.device(0) == torch.device("cuda", 0)
         helper.synchronize = helper.current_device()
-    assert [str(one.message) for one in caught] == ["AI_DEVICE='cuda:1': the index is ignored, because LOCAL_RANK is set."]
+    assert [str(one.message) for one in caught] == [
+        "AI_DEVICE='cuda:1': the index is ignored, because LOCAL_RANK is set."
+    ]
     assert two_gpus == []
 
 
@@ -640,8 +646,16 @@ def test_mps_has_no_index_and_no_streams(mps: Any) -> None:
 
 def test_mps_functions_take_no_device(mps: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
+
+    def recorder(name: str) -> Callable[[], int]:
+        def function() -> int:
+            calls.append(name)
+            return 5
+
+        return function
+
     for name in ("synchronize", "seed", "current_allocated_memory", "driver_allocated_memory", "empty_cache"):
-        monkeypatch.setattr(torch.mps, name, lambda name=name: calls.append(name) or 5)
+        monkeypatch.setattr(torch.mps, name, recorder(name))
     for name in ("manual_seed", "set_per_process_memory_fraction"):
         monkeypatch.setattr(torch.mps, name, lambda value, name=name: calls.append((name, value)))
 
@@ -721,7 +735,8 @@ def test_xpu_forwards_to_torch_xpu(select: Callable[[str], Any], monkeypatch: py
     helper = select("Intel:1")
 
     assert helper.device() == torch.device("xpu", 1)
-    helper.synchronize("cuda:0")
+    with pytest.warns(UserWarning, match="the index is not used"):
+        helper.synchronize("cuda:0")
     assert helper.memory_allocated() == 7
     assert helper.get_device_capability() == (0, 0)
     assert helper.backend() == "xccl"
@@ -752,14 +767,62 @@ def test_xpu_of_older_torch(select: Callable[[str], Any], monkeypatch: pytest.Mo
     assert pinned == [("xpu",)]
 
 
+def test_hpu_has_bfloat16_and_no_scaler(select: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = types.ModuleType("habana_frameworks.torch")
+    for name in ("habana_frameworks", "habana_frameworks.torch", "habana_frameworks.torch.distributed"):
+        monkeypatch.setitem(sys.modules, name, plugin)
+    monkeypatch.setitem(sys.modules, "habana_frameworks.torch.distributed.hccl", plugin)
+    monkeypatch.setattr(torch, "hpu", types.SimpleNamespace(is_available=lambda: True), raising=False)
+    helper = select("gaudi2")
+
+    assert helper.device(1) == torch.device("hpu", 1)
+    assert helper.backend() == "hccl"
+    assert helper.autocast().fast_dtype is torch.bfloat16
+    assert helper.empty_cache() is None
+    with pytest.warns(UserWarning, match="does not scale gradients on hpu"):
+        assert not helper.GradScaler().is_enabled()
+
+
+def test_xla_has_a_module_of_its_own(select: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+    plugin = types.ModuleType("torch_xla")
+    monkeypatch.setattr(plugin, "manual_seed", lambda seed: calls.append(("manual_seed", seed)), raising=False)
+    monkeypatch.setattr(plugin, "sync", lambda: calls.append("sync"), raising=False)
+    for name in ("torch_xla", "torch_xla.distributed", "torch_xla.distributed.xla_backend"):
+        monkeypatch.setitem(sys.modules, name, plugin)
+    assert select("auto").device_type() == "cpu"
+    helper = select("TPU")
+
+    assert helper.device(3) == torch.device("xla")
+    assert helper.backend("cpu:gloo,cuda:nccl") == "cpu:gloo,xla:xla"
+    helper.manual_seed_all(3)
+    helper.synchronize(0)
+    assert calls == [("manual_seed", 3), "sync"]
+    assert helper.device_ids(0) is None
+    assert helper.memory_allocated() == 0
+    with helper.fork_rng(), helper.device_guard(0):
+        pass
+    for name in ("mem_get_info", "get_device_properties"):
+        with pytest.raises(RuntimeError, match=f"xla has no {name}"):
+            getattr(helper, name)(0)
+
+
 # -- Older torch and Python ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_older_torch_takes_the_classes_of_torch_cuda(helper: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[str] = []
+
+    def decorator(name: str) -> Callable[..., Any]:
+        def decorate(function: Any, **_: Any) -> Any:
+            used.append(name)
+            return function
+
+        return decorate
+
     for name in ("custom_fwd", "custom_bwd"):
-        monkeypatch.setattr(torch.cuda.amp, name, lambda f, n=name, **_: used.append(n) or f)
+        monkeypatch.setattr(torch.cuda.amp, name, decorator(name))
 
     class OldScaler:
         def __init__(self, init_scale: float, enabled: bool, **_: Any) -> None:
@@ -790,31 +853,28 @@ def test_parses_on_python_3_8() -> None:
     ast.parse(HELPER.read_text(encoding="utf-8"), feature_version=(3, 8))
 
 
-IN_TORCH_1_13 = set(
-    """
-    torch.FloatTensor torch.Tensor torch.UntypedStorage torch.__version__ torch.__version__.split torch.amp torch.autocast torch.backends
-    torch.bfloat16 torch.cuda torch.cuda.OutOfMemoryError torch.cuda.amp torch.cuda.amp.GradScaler torch.cuda.device_of
-    torch.cuda.is_available torch.cuda.nvtx torch.cuda.nvtx.range torch.default_generator torch.device torch.dtype
-    torch.get_rng_state torch.ones torch.profiler torch.profiler.ProfilerActivity torch.random torch.random.fork_rng
-    torch.set_default_dtype torch.set_default_tensor_type torch.set_rng_state
-    """.split()
-)
+IN_TORCH_1_13 = """
+    torch.FloatTensor torch.Tensor torch.UntypedStorage torch.__version__ torch.__version__.split torch.amp
+    torch.autocast torch.backends torch.bfloat16 torch.cuda torch.cuda.OutOfMemoryError torch.cuda.amp
+    torch.cuda.amp.GradScaler torch.cuda.device_of torch.cuda.is_available torch.cuda.nvtx torch.cuda.nvtx.range
+    torch.default_generator torch.device torch.dtype torch.get_rng_state torch.ones torch.profiler
+    torch.profiler.ProfilerActivity torch.random torch.random.fork_rng torch.set_default_dtype
+    torch.set_default_tensor_type torch.set_rng_state
+"""
 """Names that torch 1.13.1 has, as far as the helper spells them out."""
 
 GUARDED = {"torch.set_default_device": "2.0"}
 """Names that came later, behind a test in the helper."""
 
-IN_TORCH_CUDA_1_13 = set(
-    """
+IN_TORCH_CUDA_1_13 = """
     can_device_access_peer current_device current_stream default_stream empty_cache get_device_capability
     get_device_name get_device_properties get_rng_state get_rng_state_all init initial_seed ipc_collect
     is_bf16_supported list_gpu_processes manual_seed manual_seed_all max_memory_allocated max_memory_cached
     max_memory_reserved mem_get_info memory_allocated memory_cached memory_reserved memory_snapshot memory_stats
     memory_summary memory_usage reset_accumulated_memory_stats reset_max_memory_allocated reset_max_memory_cached
-    reset_peak_memory_stats seed seed_all set_device set_per_process_memory_fraction set_rng_state set_rng_state_all
-    set_stream stream synchronize utilization
-    """.split()
-)
+    reset_peak_memory_stats seed seed_all set_device set_per_process_memory_fraction set_rng_state
+    set_rng_state_all set_stream stream synchronize utilization
+"""
 LATER_IN_TORCH_CUDA = {"clock_rate", "power_draw", "temperature"}  # 2.1; code that calls them needs it anyway
 
 
@@ -832,10 +892,10 @@ def test_uses_only_names_of_torch_1_13_or_asks_first() -> None:
         and isinstance(node.args[0], ast.Constant)
     }
 
-    assert torch_names - IN_TORCH_1_13 == set(GUARDED)
+    assert torch_names - set(IN_TORCH_1_13.split()) == set(GUARDED)
     for name in GUARDED:
         assert f'hasattr(torch, "{name.rpartition(".")[2]}")' in source
-    assert forwarded - IN_TORCH_CUDA_1_13 == LATER_IN_TORCH_CUDA
+    assert forwarded - set(IN_TORCH_CUDA_1_13.split()) == LATER_IN_TORCH_CUDA
 
 
 # -- Import --------------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ class Run:
 
 
 def run_python(arguments: list[str], folder: Path) -> Finished:
-    """Run Python in a folder, which replaces ``{folder}`` in an argument; with one thread, so that sums keep their order."""
+    """Run Python in a folder, which replaces ``{folder}`` in an argument. One thread, so that sums keep their order."""
     command = [sys.executable, *(argument.replace("{folder}", str(folder)) for argument in arguments)]
     return subprocess.run(
         command,

@@ -1,0 +1,1 @@
+"""What a file's text means: the byte scan, names and scopes, statements, and knowledge beyond one file."""

@@ -16,7 +16,7 @@ class Triggers:
     words: tuple[bytes, ...]
     calls: re.Pattern[bytes]
     packages: re.Pattern[bytes]
-    places: re.Pattern[bytes]
+    statements: tuple[re.Pattern[bytes], ...]
 
     def mentioned_in(self, raw: bytes) -> bool:
         """Whether a file with these bytes has to be opened any further."""
@@ -26,9 +26,11 @@ class Triggers:
             or self.packages.search(raw) is not None
         )
 
-    def offsets(self, utf8: bytes) -> list[int]:
-        """Byte offsets of the places that the codemods should see, in ascending order."""
-        return [match.start() for match in self.places.finditer(utf8)]
+    def offsets(self, utf8: bytes) -> set[int]:
+        """Byte offsets of the places that the codemods should see."""
+        places = {match.start() for pattern in self.statements for match in pattern.finditer(utf8)}
+        places.update(match.end() - 1 for match in self.packages.finditer(utf8))
+        return places
 
 
 @cache
@@ -36,12 +38,13 @@ def load_triggers() -> Triggers:
     """The triggers of ``rules/triggers.toml``, compiled."""
     data = read_rules("triggers.toml")
     words: list[str] = data["words"]
-    packages = "|".join(re.escape(name) for name in data["packages"])
-    imports = rf"^[ \t]*(?:import|from)[ \t]+(?:{packages})\b"
-    places = "|".join([*map(re.escape, words), imports, *data["statements"]])
+    names = "|".join(re.escape(name) for name in data["packages"])
+    packages = re.compile(rf"^[ \t]*(?:import|from)[ \t]+(?:{names})\b".encode(), re.MULTILINE)
+    # one pattern for each: a single alternation is 20 times slower, since `re` can look for plain letters only at its start
+    statements = [re.compile(text.encode()) for text in (*map(re.escape, words), *data["statements"])]
     return Triggers(
         words=tuple(word.encode() for word in words),
         calls=re.compile("|".join(data["calls"]).encode()),
-        packages=re.compile(imports.encode(), re.MULTILINE),
-        places=re.compile(places.encode(), re.MULTILINE),
+        packages=packages,
+        statements=tuple(statements),
     )

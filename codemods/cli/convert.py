@@ -26,7 +26,9 @@ from codemods.findings import Tier
 @click.option("--helper", metavar="MODULE", help="Use this module of the repository instead of writing ai_device.py.")
 @click.option("--helper-name", metavar="NAME", help="Call the helper something else than ai_device.")
 @click.option("--stats", is_flag=True, help="Show figures by rule.")
-def command(paths: tuple[Path, ...], format_: str, write: bool, output: Path | None, stats: bool, **options: Any) -> None:
+def command(
+    paths: tuple[Path, ...], format_: str, write: bool, output: Path | None, stats: bool, **options: Any
+) -> None:
     """Converts CUDA-only code: prints the change as a patch, and what is left to a person.
 
     The patch goes to standard output, everything else to standard error. Exit code: 0 nothing to say, 1 findings or

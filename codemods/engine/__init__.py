@@ -1,0 +1,1 @@
+"""Composes the codemods: from paths to findings, edits and new bytes."""

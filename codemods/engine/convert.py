@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from codemods.analysis.module import Module, parse
 from codemods.analysis.project import Project
@@ -95,6 +95,8 @@ def convert(
     helper = helper.renamed(imports.choose_name(module, helper.name))
     found = rewrite(module, project, helper.name, helper.module, whole_module=whole_module)
     findings = tuple(finding for finding in found if options.wants(finding))
+    if document.path.name == "setup.py":
+        findings = tuple(_reported_only(finding) for finding in findings)  # it is run where the helper is not
     applied = tuple(applicable(findings, options.tier))
     return apply_findings(module, document, helper, findings, applied)
 
@@ -123,14 +125,15 @@ def apply_findings(
     )
 
 
-def _import_edits(
-    module: Module, helper: HelperNames, applied: Sequence[Finding], edits: Sequence[Edit]
-) -> list[Edit]:
+def _reported_only(finding: Finding) -> Finding:
+    return replace(finding, edits=(), tier=Tier.MANUAL if finding.edits else finding.tier, uses_helper=False)
+
+
+def _import_edits(module: Module, helper: HelperNames, applied: Sequence[Finding], edits: Sequence[Edit]) -> list[Edit]:
     """The helper's import, and the removal of imports that nothing needs any more."""
-    after = apply_edits(module.utf8, edits).decode()
     uses = [finding.start for finding in applied if finding.uses_helper]
     needed = bool(uses) and not imports.helper_is_imported(module, helper.name)
-    return imports.import_edits(module, after, edits, helper.statement if needed else None, min(uses, default=0))
+    return imports.import_edits(module, edits, helper.statement if needed else None, min(uses, default=0))
 
 
 def _verify(document: Document, edits: Sequence[Edit]) -> None:

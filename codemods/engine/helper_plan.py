@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codemods.source.import_graph import ImportGraph, Run
-from codemods.source.module_tree import base, depth, parent
+from codemods.source.module_tree import depth, parent
+from codemods.source.repository import Repository
 
 MARK = b"# uncuda helper"
 """Begins one of the first lines of each helper that this tool wrote."""
@@ -32,8 +33,8 @@ class HelperImport:
     from_module: str
     """The module as ``from ... import autocast`` names it: ``ai_device``, ``pkg.ai_device``, ``..ai_device``."""
     targets: tuple[Path, ...]
-    """The helper files that must exist for it. None where the repository's own helper is used; seldom two, for a file that
-    is imported from elsewhere, is run as a script too, and imports nothing of the repository itself."""
+    """The helper files that must exist for it. None where the repository's own helper is used; seldom two, for a file
+    that is imported from elsewhere, is run as a script too, and imports nothing of the repository itself."""
 
     @property
     def target(self) -> Path | None:
@@ -49,20 +50,20 @@ class HelperPlan:
 
     @classmethod
     def for_repository(
-        cls, files: Sequence[Path], root: Path, name: str = "ai_device", existing: str | None = None
+        cls, files: Sequence[Path], repository: Repository, name: str = "ai_device", existing: str | None = None
     ) -> HelperPlan:
         """The plan for the files that need the helper; all other files of the repository are evidence.
 
         Args:
             files: Python files and notebooks
-            root: the repository
+            repository: all files, as evidence
             name: the helper's module name
             existing: dotted name of a module of the repository that is the helper already
 
         Raises:
             HelperConflict: another module has the helper's name, or there is no module ``existing``
         """
-        graph = ImportGraph(root, files)
+        graph = ImportGraph(repository, files)
         if existing is not None:
             return cls(dict.fromkeys(map(_key, files), _import_of_existing(graph, existing, name)))
         helper = _Helper(graph, name)
@@ -106,7 +107,7 @@ class _Need:
     @classmethod
     def of(cls, graph: ImportGraph, file: str) -> _Need:
         runs = tuple(graph.runs(file))
-        options = sorted(_options(graph, file, runs), key=lambda option: (option.rank, depth(option.folder)))
+        options = sorted(_options(graph, file, runs), key=lambda item: (item.rank, depth(item.folder), item.folder))
         return cls(file, runs, tuple(options))
 
     def choices(self) -> Iterator[dict[str, int]]:
@@ -120,12 +121,12 @@ class _Need:
 def _options(graph: ImportGraph, file: str, runs: Sequence[Run]) -> Iterator[_Option]:
     folder = parent(file)
     relative = graph.lines[file].level > 0
-    in_package = relative or any(run.packages & graph.installed for run in runs)
+    in_package = relative or any(run.packages & graph.installed.keys() for run in runs)
     for place in frozenset.intersection(*(run.on_path for run in runs)):
         # The file's own folder is on the path before the file has done anything for it.
         yield _Option(place, "", (2 if in_package else 0) + (place != folder))
     for package in frozenset.intersection(*(run.packages for run in runs)):
-        yield _Option(package, base(package) or graph.tree.name, 1 if in_package else 2)
+        yield _Option(package, graph.name_of(package), 1 if in_package else 2)
     owners = [run.own_package for run in runs if run.own_package is not None]
     if len(owners) == len(runs):
         top = max(owners, key=depth)

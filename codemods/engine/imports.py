@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.module import Module
-from codemods.analysis.names import Names
-from codemods.analysis.positions import Lines
 from codemods.source.edits import Edit
-
 
 
 def choose_name(module: Module, wanted: str) -> str:
@@ -32,17 +30,14 @@ def helper_is_imported(module: Module, name: str) -> bool:
     return here and elsewhere == 1
 
 
-def import_edits(
-    module: Module, after: str, changed: Sequence[Edit], statement: str | None, first_use: int
-) -> list[Edit]:
+def import_edits(module: Module, changed: Sequence[Edit], statement: str | None, first_use: int) -> list[Edit]:
     """The edits of imports that other edits call for: torch's that nothing uses any more, and the helper's.
 
     Args:
-        after: the text of the module with ``changed`` applied
         statement: the import to add, ``None`` for none
         first_use: offset of the first place that needs the added name
     """
-    removals = dict(_removals(module, after, changed))
+    removals = dict(_removals(module, changed))
     if statement is None:
         return [edit for edits in removals.values() for edit in edits]
     before_use = [s for s in module.tree.body if module.statements.start(s) <= first_use]
@@ -117,16 +112,11 @@ def _line_end(utf8: bytes, offset: int) -> int:
     return match.start() if match else len(utf8)
 
 
-def _removals(
-    module: Module, after: str, changed: Sequence[Edit]
-) -> Iterator[tuple[ast.stmt | None, list[Edit]]]:
+def _removals(module: Module, changed: Sequence[Edit]) -> Iterator[tuple[ast.stmt | None, list[Edit]]]:
     """By statement, the edits that remove imports of torch which the edits left without a use."""
     if module.path.name == "__init__.py":
         return  # its imports are what the package offers
-    tree = ast.parse(after)
-    names = Names(tree, Lines(after.encode()))
-    used = {name for name, _ in names.uses} | set(_words_in_strings(tree))
-    gone = {name for name, _ in module.names.uses} - used
+    gone = _names_without_use(module, changed)
     for statement in ast.walk(module.tree) if gone else ():
         if isinstance(statement, ast.Import | ast.ImportFrom) and not _is_changed(module, statement, changed):
             edits = list(_removal(module, statement, gone))
@@ -134,7 +124,26 @@ def _removals(
                 yield statement, edits
 
 
+def _names_without_use(module: Module, changed: Sequence[Edit]) -> set[str]:
+    """Imported names of torch whose every use lies in a text that is replaced."""
+    stretches = sorted((edit.start, edit.end) for edit in changed)
+    starts = [start for start, _ in stretches]
+
+    def is_replaced(offset: int) -> bool:
+        index = bisect_right(starts, offset) - 1
+        return index >= 0 and offset < stretches[index][1]
+
+    candidates = set(module.names.imported_as("torch"))
+    used = {name for name, _ in module.names.uses if name in candidates}
+    used -= {name for name, offset in module.names.uses if name in candidates and not is_replaced(offset)}
+    if not used:
+        return used
+    words = {word for edit in changed for word in re.findall(r"\w+", edit.replacement)}
+    return used - words - set(_words_in_strings(module.tree))
+
+
 def _words_in_strings(tree: ast.Module) -> Iterator[str]:
+    """Words of short texts: an entry of ``__all__``, an annotation in quotes."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
             yield from re.findall(r"\w+", node.value)

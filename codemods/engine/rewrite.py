@@ -57,11 +57,12 @@ def finding_in_group(draft: Draft, module: Module) -> Finding:
 
 def _by_statements(composition: Composition, module: Module) -> bool:
     """Visits the statements that hit; false if one of them cannot be read on its own."""
-    for piece in module.statements.slices(_places(module)):
+    places = _places(module)
+    for piece in module.statements.slices(places):
         tree = _parsed(piece, module.utf8)
         if tree is None:
             return False
-        composition.run(tree, piece.start - len(piece.prefix))
+        composition.run(tree, piece.start - len(piece.prefix), places)
     return True
 
 

@@ -11,6 +11,7 @@ from codemods.analysis.scan import load_triggers
 from codemods.findings import Finding, Tier
 from codemods.source.discovery import Found, Skipped, discover, repository_root
 from codemods.source.document import SourceError
+from codemods.source.repository import Repository
 
 if TYPE_CHECKING:
     from codemods.engine.convert import Conversion
@@ -76,37 +77,44 @@ def run(request: Request, progress: Progress | None = None) -> Outcome:
     Raises:
         HelperConflict: the repository has a module of the helper's name that is not the helper
     """
-    outcome = Outcome(repository_root(request.paths[0]))
-    sources = dict(_read_hits(request, outcome))
+    repository = Repository(repository_root(request.paths[0]))
+    outcome = Outcome(repository.root)
+    sources = dict(_read_hits(request, repository, outcome))
     if sources:
         from codemods.engine.tree import convert_tree  # libcst is imported only where something was found
 
-        convert_tree(request, sources, outcome, progress)
+        convert_tree(request, repository, sources, outcome, progress)
     outcome.conversions.sort(key=lambda conversion: conversion.document.path)
     return outcome
 
 
-def _read_hits(request: Request, outcome: Outcome) -> Iterator[tuple[Path, bytes]]:
+def _read_hits(request: Request, repository: Repository, outcome: Outcome) -> Iterator[tuple[Path, bytes]]:
     """The files that mention CUDA in any way, with their bytes; everything else is sorted into the outcome."""
     triggers = load_triggers()
-    for item in discover(request.paths, request.exclude, request.exclude_root):
+    for item in _asked_for(request, repository):
         if isinstance(item, Skipped):
             outcome.skipped.append(item)
-        elif item.kind == "python":
-            raw = _read(item, outcome)
-            if raw is not None and triggers.mentioned_in(raw):
-                yield item.path, raw
         elif item.kind == "cuda-source":
             outcome.cuda_sources.append(item.path)
-        elif item.kind == "notebook":
-            raw = _read(item, outcome)
-            if raw is not None and triggers.mentioned_in(raw):
+        elif item.kind in ("python", "notebook"):
+            raw = _read(item, repository, outcome)
+            if raw is None or not triggers.mentioned_in(raw):
+                continue
+            if item.kind == "python":
+                yield item.path, raw
+            else:
                 outcome.notebooks.append(item.path)
 
 
-def _read(item: Found, outcome: Outcome) -> bytes | None:
+def _asked_for(request: Request, repository: Repository) -> Iterable[Found | Skipped]:
+    if request.paths == (repository.root,) and not request.exclude:
+        return repository.items
+    return discover(request.paths, request.exclude, request.exclude_root)
+
+
+def _read(item: Found, repository: Repository, outcome: Outcome) -> bytes | None:
     try:
-        raw = item.path.read_bytes()
+        raw = repository.read(item.path)
     except OSError as error:
         reason = f"cannot be read: {(error.strerror or str(error)).lower()}"
         outcome.failures.append(SourceError(item.path, reason))

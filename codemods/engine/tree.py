@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from codemods.analysis.project import Project
@@ -13,8 +14,8 @@ from codemods.engine.convert import Conversion, HelperNames, Options, convert
 from codemods.engine.helper_plan import HelperPlan
 from codemods.engine.run import POOL_PAYS_FROM, Outcome, Progress, Request
 from codemods.runtime import helper_source, is_helper
-from codemods.source.discovery import Found, discover
 from codemods.source.document import Document, SourceError
+from codemods.source.repository import Repository
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,11 @@ class _Task:
 
 
 def convert_tree(
-    request: Request, sources: Mapping[Path, bytes], outcome: Outcome, progress: Progress | None
+    request: Request,
+    repository: Repository,
+    sources: Mapping[Path, bytes],
+    outcome: Outcome,
+    progress: Progress | None,
 ) -> None:
     """Converts files given with their bytes, and adds what became of them to the outcome.
 
@@ -33,8 +38,8 @@ def convert_tree(
         HelperConflict: the repository has a module of the helper's name that is not the helper
     """
     sources = {path: raw for path, raw in sources.items() if not is_helper(raw.decode("utf-8", "replace"))}
-    plan = HelperPlan.for_repository(list(sources), outcome.root, request.helper_name, request.helper)
-    project = Project.of(_context(outcome.root, sources))
+    plan = HelperPlan.for_repository(list(sources), repository, request.helper_name, request.helper)
+    project = Project.of(chain(repository.python_files(), sources.items()))
     options = Options(request.tier, request.select, request.ignore)
     tasks = [_Task(path, raw, _names(plan, path, request)) for path, raw in sources.items()]
     for done, result in enumerate(_results(tasks, project, options, request.jobs), start=1):
@@ -45,17 +50,6 @@ def convert_tree(
         if progress is not None:
             progress(done, len(tasks))
     _add_helpers(plan, request, outcome)
-
-
-def _context(root: Path, sources: Mapping[Path, bytes]) -> Iterator[tuple[Path, bytes]]:
-    """All Python files of the repository, so that its own classes are known whichever files are converted."""
-    yield from sources.items()
-    for item in discover([root], ()):
-        if isinstance(item, Found) and item.kind == "python" and item.path not in sources:
-            try:
-                yield item.path, item.path.read_bytes()
-            except OSError:
-                continue  # it is reported if it is asked for
 
 
 def _names(plan: HelperPlan, path: Path, request: Request) -> HelperNames:
@@ -81,7 +75,9 @@ def _convert(task: _Task, project: Project, options: Options) -> Conversion | So
     except SourceError as error:
         return error
     except Exception as error:  # noqa: BLE001
-        return SourceError(task.path, f"left as it is: {type(error).__name__}: {error} (a fault of uncuda; please report it)")
+        return SourceError(
+            task.path, f"left as it is: {type(error).__name__}: {error} (a fault of uncuda; please report it)"
+        )
 
 
 _worker: tuple[Project, Options] | None = None
@@ -108,5 +104,4 @@ def _add_helpers(plan: HelperPlan, request: Request, outcome: Outcome) -> None:
 
 
 def _targets(plan: HelperPlan, conversions: Iterable[Conversion]) -> list[Path]:
-    targets = {plan.for_file(c.document.path).target for c in conversions if c.needs_helper}
-    return sorted(target for target in targets if target is not None)
+    return sorted({t for c in conversions if c.needs_helper for t in plan.for_file(c.document.path).targets})

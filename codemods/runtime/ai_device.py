@@ -265,8 +265,8 @@ def _is_present(known: _Device) -> bool:
 
 
 def _found() -> str:
-    types_ = dict.fromkeys(known.type for known in _DEVICES if known.auto and _is_present(known))
-    return ", ".join([*types_, "cpu"])
+    kinds = dict.fromkeys(known.type for known in _DEVICES if known.auto and _is_present(known))
+    return ", ".join([*kinds, "cpu"])
 
 
 def _namespace(known: _Device) -> Any:

@@ -2,7 +2,7 @@
 
 A *top* is a module or package that is imported by its own name, written as its path: for ``import a.b`` with ``a`` in
 the folder ``lib``, ``lib/a``. The folder around a top is on ``sys.path`` when something imports it, unless the top is a
-package that gets installed.
+package that gets installed (which may lie deeper than at the top: ``a/b`` if only ``a.b`` is installed).
 """
 
 from __future__ import annotations
@@ -14,37 +14,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from codemods.source.discovery import Found, discover
+from codemods.source.discovery import Found
 from codemods.source.import_lines import ImportLine, ImportLines, read_import_lines
 from codemods.source.module_tree import AROUND, ModuleTree, base, depth, parent, upwards
-from codemods.source.packaging import PACKAGING_FILES, installed_names, source_folders
+from codemods.source.packaging import PACKAGING_FILES, installed_packages, source_folders
+from codemods.source.repository import Repository
 
 # Folders are often named after a package that they wrap: an import of one of these is never of the folder.
-_ALWAYS_FOREIGN = sys.stdlib_module_names | {
-    # fmt: off
-    "apex",
-    "cv2",
-    "deepspeed",
-    "flash_attn",
-    "jax",
-    "matplotlib",
-    "numpy",
-    "pandas",
-    "PIL",
-    "scipy",
-    "sklearn",
-    "tensorboard",
-    "tensorflow",
-    "torch",
-    "torchaudio",
-    "torchvision",
-    "tqdm",
-    "triton",
-    "wandb",
-    "xformers",
-    "yaml",
-    # fmt: on
-}
+_ALWAYS_FOREIGN = sys.stdlib_module_names | frozenset(
+    "apex cv2 deepspeed flash_attn jax matplotlib numpy pandas PIL scipy sklearn tensorboard tensorflow "  # noqa: SIM905
+    "torch torchaudio torchvision tqdm triton wandb xformers yaml".split()
+)
 
 
 @dataclass(frozen=True)
@@ -62,17 +42,19 @@ class Run:
 class ImportGraph:
     """The imports of a repository's files among each other."""
 
-    def __init__(self, root: Path, files: Sequence[Path] = ()) -> None:
-        """Reads the import lines below a folder, and of files that a walk may leave out."""
-        self.tree = ModuleTree(root)
+    def __init__(self, repository: Repository, files: Sequence[Path] = ()) -> None:
+        """Reads the import lines of a repository, and of files that a walk may leave out."""
+        self.tree = ModuleTree(repository.root)
+        self._repository = repository
         self.lines: dict[str, ImportLines] = {}
         """Of each file."""
-        self.installed: set[str] = set()
-        """Tops that are packages of an installable project."""
+        self.installed: dict[str, str] = {}
+        """The dotted name of each top that is a package of an installable project."""
         self._tops: set[str] = set()
         self._assumed: set[str] = set()  # packages by their relative imports alone: nobody says where they lie
         self._needed: dict[str, set[str]] = {}  # of each file: the tops without which it does not load
         self._imported: set[str] = set()  # files that another one imports
+        self._names: set[str] = set()  # of all files and folders: most imports are of none of them
         self._read(files)
         self._learn()
 
@@ -86,6 +68,10 @@ class ImportGraph:
         """Folders that hold Python files."""
         return {folder for file in self.lines for folder in upwards(parent(file))}
 
+    def name_of(self, top: str) -> str:
+        """The dotted name under which a top is imported."""
+        return self.installed.get(top) or base(top) or self.tree.name
+
     def runs(self, file: str) -> Iterator[Run]:
         """The ways in which a file is run. What it needs is there in all of them: it would not load otherwise."""
         needed = self._needed.get(file, set())
@@ -98,17 +84,24 @@ class ImportGraph:
         """The same without regard to what the file itself imports."""
         folder = parent(file)
         tops = self._tops_around(file)
-        yield from (self._run_as_part_of(top) for top in tops)
+        yield from (self._run_as_part_of(top, folder) for top in tops)
         if self._is_script(file, tops):
             yield Run(on_path=frozenset({folder}))
         if not tops and (_is_test(file) or base(file) == "__init__.py"):
             yield self._run_alone(file)
 
-    def _run_as_part_of(self, top: str) -> Run:
-        on_path = frozenset() if top in self.installed | self._assumed else frozenset({parent(top)} - {AROUND})
+    def _run_as_part_of(self, top: str, folder: str) -> Run:
         if not self._is_package(top):
-            return Run(on_path)
-        return Run(on_path, frozenset() if top in self._assumed else frozenset({top}), top)
+            return Run(frozenset({parent(top)}))
+        if top in self._assumed:
+            return Run(own_package=top)
+        if top in self.installed:
+            return Run(frozenset(), frozenset({top}), top)
+        inner = {place for place in upwards(folder) if self._is_installed_from(parent(top), place)}
+        return Run(frozenset({parent(top)} - {AROUND}), frozenset({top} | inner), top)
+
+    def _is_installed_from(self, root: str, package: str) -> bool:
+        return package in self.installed and self._path_of(root, self.installed[package]) == package
 
     def _run_alone(self, file: str) -> Run:
         """A test that pytest collects, or a package that nobody imports."""
@@ -128,6 +121,8 @@ class ImportGraph:
             return True
         if file in self._imported:
             return False
+        if parent(file) in map(parent, self._needed.get(file, ())):
+            return True  # it counts on its own folder being on the path
         return lines.acts if tops else not _is_test(file)
 
     def _tops_around(self, file: str) -> list[str]:
@@ -155,7 +150,8 @@ class ImportGraph:
 
     def _read(self, files: Sequence[Path]) -> None:
         projects = set()
-        for item in discover([self.tree.root]):
+        for item in self._repository.items:
+            self._names.add(item.path.stem)
             if isinstance(item, Found):
                 if item.path.name in PACKAGING_FILES:
                     projects.add(parent(self.relative(item.path)))
@@ -163,33 +159,38 @@ class ImportGraph:
                     self._read_file(item.path)
         for file in files:
             self._read_file(file)
+        self._names |= {base(folder) for folder in self.folders} | {self.tree.name}
         for project in sorted(projects):
-            self.installed |= self._installed_by(project)
+            self._read_packaging(project)
 
     def _read_file(self, path: Path) -> None:
         if self.relative(path) in self.lines:
             return
         try:
-            raw = path.read_bytes()
+            raw = self._repository.read(path)
         except OSError:
             raw = b""  # whoever wants to convert it says so
         self.lines[self.relative(path)] = read_import_lines(raw, notebook=path.suffix == ".ipynb")
 
-    def _installed_by(self, project: str) -> set[str]:
+    def _read_packaging(self, project: str) -> None:
         text = ""
         for name in PACKAGING_FILES:
             path = self.tree.root / project / name
             if path.is_file():
                 text += path.read_text(encoding="utf-8", errors="replace") + "\n"
-        packages = {
-            base(package): package
-            for folder in sorted(source_folders(text))
-            for package in self.tree.packages_in("/".join(filter(None, (project, folder))))
-        }
-        return {packages[name] for name in installed_names(text, packages)}
+        folders = ["/".join(filter(None, (project, folder))) for folder in sorted(source_folders(text))]
+        top_level = {base(package) for folder in folders for package in self.tree.packages_in(folder)}
+        for name in installed_packages(text, top_level):
+            paths = (self._path_of(folder, name) for folder in folders)
+            self.installed.update({path: name for path in paths if self.tree.is_package(path)})
+
+    def _path_of(self, root: str, name: str) -> str:
+        for part in name.split("."):
+            root = self.tree.join(root, part)
+        return root
 
     def _learn(self) -> None:
-        self._tops |= self.installed
+        self._tops |= self.installed.keys()
         ambiguous = []
         for file, lines in self.lines.items():
             for line in lines.imports:
@@ -207,10 +208,18 @@ class ImportGraph:
     def _note(self, file: str, line: ImportLine, root: str) -> None:
         self._imported |= (self.tree.load(root, line.module, line.names) or set()) - {file}
         if line.level == 0:
-            top = self.tree.join(root, line.module.partition(".")[0])
-            self._tops.add(top)
+            tops = self._tops_of(line, root)
+            self._tops |= tops
             if line.certain:
-                self._needed.setdefault(file, set()).add(top)
+                self._needed.setdefault(file, set()).update(tops)
+
+    def _tops_of(self, line: ImportLine, root: str) -> set[str]:
+        """The tops that a line imports: installed packages as far as it names them, else the first part of the name."""
+        parts = line.module.split(".")
+        on_the_way = {self._path_of(root, ".".join(parts[:end])) for end in range(1, len(parts) + 1)}
+        taken = {self.tree.join(self._path_of(root, line.module), name) for name in line.names}
+        installed = {path for path in on_the_way | taken if self._is_installed_from(root, path)}
+        return installed or {self.tree.join(root, parts[0])}
 
     def _roots(self, file: str, line: ImportLine) -> list[str]:
         """The folders from which a line can import what it means, nearest first."""
@@ -218,11 +227,12 @@ class ImportGraph:
         if line.level:
             return above[line.level - 1 : line.level]
         first = line.module.partition(".")[0]
-        if first in _ALWAYS_FOREIGN:
+        if first in _ALWAYS_FOREIGN or first not in self._names:
             return []
         roots = [root for root in (*above, AROUND) if self._can_be_meant(file, line, root)]
-        if not roots and self._changes_path(file):
-            roots = [root for root in self._homes.get(first, ()) if self._can_be_meant(file, line, root)]
+        if not roots:
+            homes = self._homes.get(first, []) if self._changes_path(file) else self._installed_homes(first)
+            roots = [root for root in homes if self._can_be_meant(file, line, root)]
             return roots if len(roots) == 1 else []
         # A folder inside a package is seldom on the path as well.
         return [root for root in roots if not self.tree.is_package(root)] or roots
@@ -245,6 +255,11 @@ class ImportGraph:
         """Whether a file, or one beside it that it imports (``import _init_paths``), changes ``sys.path``."""
         neighbours = {self.tree.join(parent(file), f"{line.module}.py") for line in self.lines[file].imports}
         return any(self.lines[path].changes_path for path in {file} | neighbours if path in self.lines)
+
+    def _installed_homes(self, first: str) -> list[str]:
+        """The folders from which packages whose names begin so are installed."""
+        tops = [top for top, name in self.installed.items() if name.partition(".")[0] == first]
+        return sorted({upwards(top)[self.installed[top].count(".") + 1] for top in tops})
 
     @cached_property
     def _homes(self) -> dict[str, list[str]]:

@@ -55,7 +55,7 @@ def read_import_lines(raw: bytes, notebook: bool = False) -> ImportLines:
     source = _cells(raw) if notebook else raw
     return ImportLines(
         imports=tuple(line for match in _IMPORT.finditer(source) for line in _lines(match)),
-        is_program=bool(_SHEBANG.match(source) or _MAIN_GUARD.search(source)),
+        is_program=bool(_SHEBANG.match(source) or (b"__main__" in source and _MAIN_GUARD.search(source))),
         acts=bool(_ACTION.search(source)),
         changes_path=b"sys.path" in source,
     )

@@ -10,8 +10,10 @@ replacement are left alone, so that edits inside them survive and comments and l
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeVar, cast
 
 import libcst as cst
@@ -26,7 +28,14 @@ from codemods.transformers.regions import Region, region_at
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 
-_LEAVES = (cst.BaseParenthesizableWhitespace, cst.TrailingWhitespace, cst.EmptyLine, cst.Comment, cst.Newline)
+_LAYOUT = {
+    cst.SimpleWhitespace,
+    cst.ParenthesizedWhitespace,
+    cst.TrailingWhitespace,
+    cst.EmptyLine,
+    cst.Comment,
+    cst.Newline,
+}
 
 
 @dataclass
@@ -196,6 +205,12 @@ def _message(rule: Rule, detail: str) -> str:
     return f"{rule.message}: {detail}" if detail else rule.message
 
 
+@cache
+def _has_exact_span(kind: type[cst.CSTNode]) -> bool:
+    """Whether the span of such a node holds all of its text; that of a parameter list, say, does not."""
+    return issubclass(kind, cst.BaseExpression | cst.BaseSmallStatement | cst.Arg)
+
+
 class Composition(cst.CSTTransformer):
     """Runs several codemods in one traversal and records their edits."""
 
@@ -205,37 +220,56 @@ class Composition(cst.CSTTransformer):
         self._codemods = codemods
         self._handlers: dict[type[cst.CSTNode], list[Callable[[cst.CSTNode, cst.CSTNode], cst.CSTNode]]] = {}
         self._origins: dict[int, tuple[cst.CSTNode, cst.CSTNode]] = {}
+        self._places: Sequence[int] | None = None
 
-    def run(self, tree: cst.Module, base: int) -> None:
-        """Visits a tree whose text starts at byte ``base`` of the file."""
+    def run(self, tree: cst.Module, base: int, places: Sequence[int] | None = None) -> None:
+        """Visits a tree.
+
+        Args:
+            base: byte offset in the file where the text of the tree starts
+            places: ascending offsets in the file that have to be seen; ``None`` for everything
+        """
         wrapper = MetadataWrapper(tree, unsafe_skip_copy=True)
         self.context.spans = wrapper.resolve(ByteSpanPositionProvider)
         self.context.base = base
         self.context.ancestors.clear()
         self._origins.clear()
+        self._places = places
         tree.visit(self)
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        """Keeps track of where the traversal is."""
-        if isinstance(node, _LEAVES):
-            return False
+        """Keeps track of where the traversal is; what holds no place to see is not entered.
+
+        The names inside imports are no uses of names: imports are left to the codemods as they stand.
+        """
         self.context.ancestors.append(node)
-        return True
+        return not isinstance(node, cst.Import | cst.ImportFrom) and self._holds_place(node)
 
     def on_leave(self, original: Node, updated: Node) -> Node:  # type: ignore[override]
         """Hands a node to each codemod that looks at its type; the first that changes it has it."""
-        if isinstance(original, _LEAVES):
-            return updated
         self.context.ancestors.pop()
         result: cst.CSTNode = updated
-        for handler in self._handlers_for(type(original)):
-            result = handler(original, updated)
-            if result is not updated and result is not original:
-                self._record(original, result)
-                break
-            result = updated
+        handlers = self._handlers_for(type(original))
+        if handlers and self._holds_place(original):
+            for handler in handlers:
+                result = handler(original, updated)
+                if result is not updated and result is not original:
+                    self._record(original, result)
+                    break
+                result = updated
         self._origins[id(result)] = (result, original)
         return cast(Node, result)
+
+    def _holds_place(self, node: cst.CSTNode) -> bool:
+        kind = type(node)
+        if kind in _LAYOUT:
+            return False
+        if self._places is None or not _has_exact_span(kind):
+            return True
+        span = self.context.spans[node]
+        start = self.context.base + span.start
+        index = bisect_left(self._places, start)
+        return index < len(self._places) and self._places[index] < start + span.length
 
     def _handlers_for(self, kind: type[cst.CSTNode]) -> list[Callable[[cst.CSTNode, cst.CSTNode], cst.CSTNode]]:
         if kind not in self._handlers:
@@ -276,9 +310,7 @@ class Composition(cst.CSTTransformer):
             old, new = kept_end, new_end
         yield Edit(old, end, code[new:].decode())
 
-    def _kept_in_order(
-        self, original: cst.CSTNode, result: cst.CSTNode
-    ) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+    def _kept_in_order(self, original: cst.CSTNode, result: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
         """The nodes that live on; one that moved before an earlier one is printed anew with the rest."""
         reached = self.context.span(original)[0]
         for before, after in self._kept(result):
@@ -290,11 +322,18 @@ class Composition(cst.CSTTransformer):
     def _kept(self, node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
         """The outermost nodes below ``node`` that come from the original, in pairs with what they were."""
         for child in node.children:
-            known = self._origins.get(id(child))
-            if known is not None and known[0] is child and isinstance(child, cst.BaseExpression):
-                yield known[1], child
+            before = self._origin(child)
+            if before is not None and isinstance(child, cst.BaseExpression):
+                yield before, child
             else:
                 yield from self._kept(child)
+
+    def _origin(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """What a node was before the traversal: itself where the traversal did not enter."""
+        if node in self.context.spans:
+            return node
+        known = self._origins.get(id(node))
+        return known[1] if known is not None and known[0] is node else None
 
     def _trimmed(self, gap: Edit) -> Edit | None:
         """The edit cut down to what differs, or ``None`` if nothing does."""

@@ -9,10 +9,65 @@ from codemods.analysis.module import Module
 from codemods.analysis.names import dotted_name
 from codemods.cuda_api import load_cuda_api
 
-_MOVES = {"cuda", "to", "cpu", "contiguous", "detach", "clone", "item", "backward", "step", "zero_grad", "train", "eval"}
-_BUILTINS = {"print", "len", "str", "int", "float", "bool", "list", "tuple", "dict", "set", "range", "min", "max", "zip"}
-_CONTAINERS = {"append", "extend", "items", "keys", "values", "get", "update", "format", "join", "info", "debug", "warning"}
-_TENSOR_TYPES = {"float", "half", "double", "long", "int", "bool", "bfloat16", "type", "view", "size", "unsqueeze", "squeeze"}
+_MOVES = {
+    "cuda",
+    "to",
+    "cpu",
+    "contiguous",
+    "detach",
+    "clone",
+    "item",
+    "backward",
+    "step",
+    "zero_grad",
+    "train",
+    "eval",
+    "get_device",
+}
+_BUILTINS = {
+    "print",
+    "len",
+    "str",
+    "int",
+    "float",
+    "bool",
+    "list",
+    "tuple",
+    "dict",
+    "set",
+    "range",
+    "min",
+    "max",
+    "zip",
+}
+_CONTAINERS = {
+    "append",
+    "extend",
+    "items",
+    "keys",
+    "values",
+    "get",
+    "update",
+    "format",
+    "join",
+    "info",
+    "debug",
+    "warning",
+}
+_TENSOR_TYPES = {
+    "float",
+    "half",
+    "double",
+    "long",
+    "int",
+    "bool",
+    "bfloat16",
+    "type",
+    "view",
+    "size",
+    "unsqueeze",
+    "squeeze",
+}
 _PORTABLE_METHODS = _MOVES | _CONTAINERS | _TENSOR_TYPES
 
 

@@ -31,9 +31,7 @@ class Checkpoints(Codemod):
             return updated_node
         device = _storage_device(original_node.value, updated_node.value)
         if device is not None:
-            return self.rewrite(
-                "UC612", original_node, updated_node.with_changes(value=self.device(device.index))
-            )
+            return self.rewrite("UC612", original_node, updated_node.with_changes(value=self.device(device.index)))
         if isinstance(original_node.value, cst.Integer) or string_value(original_node.value) == "gpu":
             self.report("UC612", original_node, "torch.load refuses this value on every device", tier=Tier.MANUAL)
         return updated_node

@@ -13,7 +13,7 @@ import libcst as cst
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.branches import is_portable
-from codemods.transformers.expressions import cuda_device, string_value
+from codemods.transformers.expressions import string_value
 
 _OPTIMISATIONS = {"non_blocking", "pin_memory", "fused", "persistent_workers", "use_fused"}
 
@@ -24,7 +24,7 @@ class Comparisons(Codemod):
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         if original_node.attr.value != "is_cuda" or self._is_written_to(original_node):
             return updated_node
-        if not self._branch_is_portable():
+        if not branch_is_portable(self):
             self.report("UC203", original_node)
             return updated_node
         device_type = cst.Attribute(updated_node.with_changes(attr=cst.Name("device")), cst.Name("type"))
@@ -40,16 +40,15 @@ class Comparisons(Codemod):
         target, kept = original_node.comparisons[0], updated_node.comparisons[0]
         if not isinstance(target.operator, cst.Equal | cst.NotEqual | cst.In | cst.NotIn):
             return updated_node
-        left_is_cuda = _is_plain_cuda(original_node.left)
-        if not left_is_cuda and not _is_plain_cuda(target.comparator):
+        left_is_cuda = is_plain_cuda(original_node.left)
+        if not left_is_cuda and not is_plain_cuda(target.comparator):
             if _lists_cuda(target.comparator):
                 self.report("UC204", original_node)
             return updated_node
         if self._is_optimisation():
             self.report("UC204", original_node, "an optimisation for CUDA alone, left as it is", tier=Tier.NOTE)
             return updated_node
-        other = target.comparator if left_is_cuda else original_node.left
-        if not self._can_follow(original_node, other, target):
+        if not follows(self, original_node):
             self.report("UC204", original_node)
             return updated_node
         device_type = self.call_helper("device_type")
@@ -61,41 +60,23 @@ class Comparisons(Codemod):
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         function = original_node.func
-        if not isinstance(function, cst.Attribute) or function.attr.value != "startswith" or len(original_node.args) != 1:
+        if (
+            not isinstance(function, cst.Attribute)
+            or function.attr.value != "startswith"
+            or len(original_node.args) != 1
+        ):
             return updated_node
         if string_value(original_node.args[0].value) not in ("cuda", "cuda:"):
             return updated_node
-        if not (self._branch_is_portable() or self._chooses_device()):
+        if not (branch_is_portable(self) or _chooses_device(self)):
             self.report("UC204", original_node)
             return updated_node
         argument = updated_node.args[0].with_changes(value=self.call_helper("device_type"))
         return self.rewrite("UC204", original_node, updated_node.with_changes(args=[argument]))
 
     def _report_chain(self, node: cst.Comparison) -> None:
-        if any(_is_plain_cuda(target.comparator) for target in node.comparisons):
+        if any(is_plain_cuda(target.comparator) for target in node.comparisons):
             self.report("UC204", node)
-
-    def _can_follow(self, node: cst.Comparison, other: cst.BaseExpression, target: cst.ComparisonTarget) -> bool:
-        """Whether a comparison with the selected type means the same, and all that depends on it is portable."""
-        is_membership = isinstance(target.operator, cst.In | cst.NotIn)
-        is_type = isinstance(other, cst.Attribute) and other.attr.value == "type"
-        is_type = is_type or "device_type" in (dotted_name(other) or "")
-        if not (is_membership or is_type):
-            return self._chooses_device() and not self._is_parameter(other)
-        return self._branch_is_portable() or self._chooses_device()
-
-    def _is_parameter(self, node: cst.BaseExpression) -> bool:
-        name = dotted_name(node)
-        bindings = self.context.module.names.bindings(name, self.offset(node)) if name else []
-        return any(binding.kind == "parameter" for binding in bindings)
-
-    def _chooses_device(self) -> bool:
-        """``"cuda" if "cuda" in device else "cpu"``: the answer is a device again."""
-        choice = next((a for a in reversed(self.context.ancestors) if isinstance(a, cst.IfExp)), None)
-        if choice is None:
-            return False
-        values = {string_value(choice.body), string_value(choice.orelse)}
-        return values == {"cuda", "cpu"}
 
     def _is_optimisation(self) -> bool:
         """``non_blocking=device.type == "cuda"``"""
@@ -105,34 +86,65 @@ class Comparisons(Codemod):
     def _is_written_to(self, node: cst.Attribute) -> bool:
         return isinstance(self.parent(), cst.AssignTarget | cst.Del)
 
-    def _branch_is_portable(self) -> bool:
-        """Whether everything behind the ``if`` whose test is visited can run on another device."""
-        for ancestor in reversed(self.context.ancestors):
-            if isinstance(ancestor, cst.IfExp):
-                inside_test = any(a is ancestor.test for a in self.context.ancestors) or self.parent() is ancestor
-                return inside_test and all(self._expression_is_portable(b) for b in (ancestor.body, ancestor.orelse))
-            if isinstance(ancestor, cst.If):
-                around = self.context.module.statements.path_to(self.offset(ancestor.test))
-                statement = next((s for s in reversed(around) if isinstance(s, ast.If)), None)
-                return statement is not None and is_portable(statement.body, self.context.module)
-            if not isinstance(ancestor, cst.BooleanOperation | cst.UnaryOperation | cst.Comparison | cst.Attribute):
-                return False
+
+def follows(codemod: Codemod, comparison: cst.Comparison) -> bool:
+    """Whether a comparison with "cuda" may ask for the selected device: it would mean the same, and all that depends
+    on the answer is portable. ``codemod`` is leaving the comparison, or something beside it in the same test.
+    """
+    if len(comparison.comparisons) != 1:
         return False
+    target = comparison.comparisons[0]
+    other = target.comparator if is_plain_cuda(comparison.left) else comparison.left
+    is_membership = isinstance(target.operator, cst.In | cst.NotIn)
+    is_type = isinstance(other, cst.Attribute) and other.attr.value == "type"
+    is_type = is_type or "device_type" in (dotted_name(other) or "")
+    if not (is_membership or is_type):
+        return _chooses_device(codemod) and not _is_parameter(codemod, other)
+    return branch_is_portable(codemod) or _chooses_device(codemod)
 
-    def _expression_is_portable(self, node: cst.BaseExpression) -> bool:
-        try:
-            tree = ast.parse(cst.Module([]).code_for_node(node).strip(), mode="eval")
-        except SyntaxError:
+
+def branch_is_portable(codemod: Codemod) -> bool:
+    """Whether everything behind the test that is being visited can run on another device."""
+    for ancestor in reversed(codemod.context.ancestors):
+        if isinstance(ancestor, cst.IfExp):
+            inside_test = any(a is ancestor.test for a in codemod.context.ancestors) or codemod.parent() is ancestor
+            return inside_test and all(_expression_is_portable(codemod, b) for b in (ancestor.body, ancestor.orelse))
+        if isinstance(ancestor, cst.If):
+            around = codemod.context.module.statements.path_to(codemod.offset(ancestor.test))
+            statement = next((s for s in reversed(around) if isinstance(s, ast.If)), None)
+            return statement is not None and is_portable(statement.body, codemod.context.module)
+        if not isinstance(ancestor, cst.BooleanOperation | cst.UnaryOperation | cst.Comparison | cst.Attribute):
             return False
-        return is_portable([ast.Expr(tree.body)], self.context.module, self.offset(node))
+    return False
 
 
-def _is_plain_cuda(node: cst.BaseExpression) -> bool:
+def _expression_is_portable(codemod: Codemod, node: cst.BaseExpression) -> bool:
+    try:
+        tree = ast.parse(cst.Module([]).code_for_node(node).strip(), mode="eval")
+    except SyntaxError:
+        return False
+    return is_portable([ast.Expr(tree.body)], codemod.context.module, codemod.offset(node))
+
+
+def _chooses_device(codemod: Codemod) -> bool:
+    """``"cuda" if "cuda" in device else "cpu"``: the answer is a device again."""
+    choice = next((a for a in reversed(codemod.context.ancestors) if isinstance(a, cst.IfExp)), None)
+    return choice is not None and {string_value(choice.body), string_value(choice.orelse)} == {"cuda", "cpu"}
+
+
+def _is_parameter(codemod: Codemod, node: cst.BaseExpression) -> bool:
+    name = dotted_name(node)
+    bindings = codemod.context.module.names.bindings(name, codemod.offset(node)) if name else []
+    return any(binding.kind == "parameter" for binding in bindings)
+
+
+def is_plain_cuda(node: cst.BaseExpression) -> bool:
+    """Whether an expression is "cuda" or "cuda:0"."""
     return string_value(node) in ("cuda", "cuda:0")
 
 
 def _lists_cuda(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.List | cst.Tuple | cst.Set) and any(_is_plain_cuda(e.value) for e in node.elements)
+    return isinstance(node, cst.List | cst.Tuple | cst.Set) and any(is_plain_cuda(e.value) for e in node.elements)
 
 
 def _equal(left: cst.BaseExpression, right: cst.BaseExpression) -> cst.Comparison:

@@ -71,7 +71,9 @@ class CudaFunctions(Codemod):
 
     # -- one name --------------------------------------------------------------------------------------------------
 
-    def _replace(self, original: cst.Attribute | cst.Name, updated: cst.BaseExpression, name: str) -> cst.BaseExpression:
+    def _replace(
+        self, original: cst.Attribute | cst.Name, updated: cst.BaseExpression, name: str
+    ) -> cst.BaseExpression:
         parent = self.parent()
         if name in _BY_PLACE and isinstance(parent, cst.Call) and parent.func is original:
             return updated
@@ -182,7 +184,9 @@ class CudaFunctions(Codemod):
         if helper == name:
             return alias
         keep = alias.asname or cst.AsName(
-            cst.Name(name), whitespace_before_as=cst.SimpleWhitespace(" "), whitespace_after_as=cst.SimpleWhitespace(" ")
+            cst.Name(name),
+            whitespace_before_as=cst.SimpleWhitespace(" "),
+            whitespace_after_as=cst.SimpleWhitespace(" "),
         )
         return alias.with_changes(name=cst.Name(helper), asname=keep)
 

@@ -53,9 +53,7 @@ class CudaOnly(Codemod):
                 self.report("UC624", original_node.func)
         return updated_node
 
-    def leave_SimpleString(
-        self, original_node: cst.SimpleString, updated_node: cst.SimpleString
-    ) -> cst.BaseExpression:
+    def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.BaseExpression:
         if _KERNEL_SOURCE.search(original_node.value):
             self.report("UC805", original_node)
         return updated_node
@@ -73,7 +71,12 @@ class CudaOnly(Codemod):
             self.report("UC804", node, self._uses(bound), tier=Tier.MANUAL)
             return
         tier = Tier.NOTE if package.has_cpu else None
-        self.report("UC801", node, "; ".join(filter(None, [package.reason.rstrip("."), self._uses(bound), _instead(package)])), tier=tier)
+        self.report(
+            "UC801",
+            node,
+            "; ".join(filter(None, [package.reason.rstrip("."), self._uses(bound), _instead(package)])),
+            tier=tier,
+        )
 
     def _package(self, module: str) -> Package | None:
         packages = load_packages()

@@ -15,9 +15,7 @@ from codemods.transformers.roles import DEVICE_NAME, Role, device_role, names_op
 class DeviceLiterals(Codemod):
     """Replaces device strings by the selected device, each by what its place takes."""
 
-    def leave_SimpleString(
-        self, original_node: cst.SimpleString, updated_node: cst.SimpleString
-    ) -> cst.BaseExpression:
+    def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.BaseExpression:
         device = cuda_device(original_node)
         return updated_node if device is None else self._replace("UC102", original_node, updated_node, device)
 
@@ -124,7 +122,9 @@ def _extends(node: ast.AST, name: str) -> bool:
         return isinstance(node.left, ast.Name) and node.left.id == name
     if isinstance(node, ast.JoinedStr):
         first = node.values[0] if node.values else None
-        is_first = isinstance(first, ast.FormattedValue) and isinstance(first.value, ast.Name) and first.value.id == name
+        is_first = (
+            isinstance(first, ast.FormattedValue) and isinstance(first.value, ast.Name) and first.value.id == name
+        )
         rest = node.values[1] if len(node.values) > 1 else None
         return is_first and isinstance(rest, ast.Constant) and str(rest.value).startswith(":")
     if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "autocast":

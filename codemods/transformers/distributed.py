@@ -22,9 +22,7 @@ _DATA_PARALLEL = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "to
 class Backends(Codemod):
     """Replaces ``nccl`` by the backend of the selected device."""
 
-    def leave_SimpleString(
-        self, original_node: cst.SimpleString, updated_node: cst.SimpleString
-    ) -> cst.BaseExpression:
+    def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.BaseExpression:
         text = string_value(original_node)
         if text == "nccl":
             return self._replace(original_node, updated_node, self.call_helper("backend"))
@@ -71,7 +69,8 @@ class DeviceIndices(Codemod):
 
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
         keyword = original_node.keyword.value if original_node.keyword else None
-        if keyword in ("device_ids", "output_device", "device_id") and not self._is_none(original_node.value):
+        value = original_node.value
+        if keyword in _CHANGES and not self._is_none(value) and not self._follows_helper(value):
             change = _CHANGES[keyword](self, original_node, updated_node)
             return updated_node if change is None else self.rewrite("UC303", original_node, change)
         return updated_node
@@ -81,7 +80,7 @@ class DeviceIndices(Codemod):
 
     def _device_ids(self, original: cst.Arg, updated: cst.Arg) -> cst.Arg | None:
         if not isinstance(original.value, cst.List) or not isinstance(updated.value, cst.List):
-            if self._is_data_parallel() or self._follows_helper(original.value):
+            if self._is_data_parallel():
                 return None  # data parallelism is reported as such
             self.report("UC303", original, "the list is built elsewhere", tier=Tier.MANUAL)
             return None
@@ -125,7 +124,9 @@ class Parallelism(Codemod):
             self.report("UC304", original_node)
         elif name is not None and name.endswith("SyncBatchNorm.convert_sync_batchnorm"):
             self.report("UC305", original_node)
-        elif name == "torch.cuda.set_device" and original_node.args and self._is_global_rank(original_node.args[0].value):
+        elif (
+            name == "torch.cuda.set_device" and original_node.args and self._is_global_rank(original_node.args[0].value)
+        ):
             self.report("UC306", original_node.args[0])
         return updated_node
 

@@ -18,15 +18,24 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _TOOL = re.compile(r"\bnvidia-smi\b|\bnvcc\b|\bnsys\b|\bncu\b")
 _SORT_KEY = re.compile(r"(?:self_)?cuda_(?:time|memory|memory_usage)(?:_total)?\Z")
 _OUT_OF_MEMORY = "CUDA out of memory"
-_RUNNERS = {"run", "call", "check_output", "check_call", "Popen", "system", "popen", "getoutput", "getstatusoutput", "which"}
+_RUNNERS = {
+    "run",
+    "call",
+    "check_output",
+    "check_call",
+    "Popen",
+    "system",
+    "popen",
+    "getoutput",
+    "getstatusoutput",
+    "which",
+}
 
 
 class Environment(Codemod):
     """Reports what only CUDA reads, with what the other devices read."""
 
-    def leave_SimpleString(
-        self, original_node: cst.SimpleString, updated_node: cst.SimpleString
-    ) -> cst.BaseExpression:
+    def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.BaseExpression:
         text = string_value(original_node)
         if text is None or isinstance(self.parent(), cst.Expr):
             return updated_node
@@ -78,7 +87,9 @@ class Environment(Codemod):
 def _visible_devices() -> str:
     """``npu ASCEND_RT_VISIBLE_DEVICES, ...`` for every device that does not read CUDA's variable."""
     others = [device for device in load_devices() if device.visible_devices and _VISIBLE not in device.visible_devices]
-    return ", ".join(f"{device.type} {device.visible_devices[0]}{_doubt(device, 'visible_devices')}" for device in others)
+    return ", ".join(
+        f"{device.type} {device.visible_devices[0]}{_doubt(device, 'visible_devices')}" for device in others
+    )
 
 
 def _counterparts(variable: str) -> str:

@@ -19,10 +19,22 @@ class CudaDevice:
 
 def string_value(node: cst.CSTNode | None) -> str | None:
     """The text of a string literal, ``None`` for anything else."""
-    if isinstance(node, cst.SimpleString | cst.ConcatenatedString):
+    if isinstance(node, cst.SimpleString):
+        return _simple_value(node)
+    if isinstance(node, cst.ConcatenatedString):
         value = node.evaluated_value
         return value if isinstance(value, str) else None
     return None
+
+
+def _simple_value(node: cst.SimpleString) -> str | None:
+    text = node.value
+    quote = text[0]
+    if quote in "'\"" and "\\" not in text:  # nearly all of them; the general way costs as much as parsing a statement
+        width = 3 if text[:3] == quote * 3 and len(text) >= 6 else 1
+        return text[width:-width]
+    value = node.evaluated_value
+    return value if isinstance(value, str) else None
 
 
 def cuda_device(original: cst.CSTNode, updated: cst.CSTNode | None = None) -> CudaDevice | None:

@@ -11,13 +11,26 @@ import libcst as cst
 from codemods.analysis.names import dotted_name as ast_dotted_name
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
+from codemods.transformers.comparisons import follows
 from codemods.transformers.expressions import CudaDevice, cuda_device, string_value
 from codemods.transformers.regions import is_test_condition
 from codemods.transformers.roles import Role, device_role
 
 _AVAILABLE = "torch.cuda.is_available"
 _OTHER_ACCELERATORS = re.compile(r"\b(mps|xpu|npu|mlu|musa|hpu|xla)\b")
-_DTYPE_STRINGS = {"float16", "bfloat16", "float32", "fp16", "bf16", "fp32", "half", "16", "32", "16-mixed", "bf16-mixed"}
+_DTYPE_STRINGS = {
+    "float16",
+    "bfloat16",
+    "float32",
+    "fp16",
+    "bf16",
+    "fp32",
+    "half",
+    "16",
+    "32",
+    "16-mixed",
+    "bf16-mixed",
+}
 
 
 class Guards(Codemod):
@@ -27,7 +40,7 @@ class Guards(Codemod):
         name = self.qualified(original_node.func)
         if name == "torch.device":
             return self._device_of_choice(original_node, updated_node)
-        if name == _AVAILABLE or name in ("torch.accelerator.is_available",) and self._guards_cuda():
+        if name == _AVAILABLE or (name in ("torch.accelerator.is_available",) and self._guards_cuda()):
             return self._availability(original_node, updated_node)
         return updated_node
 
@@ -140,7 +153,10 @@ class Guards(Codemod):
             if not isinstance(ancestor, cst.BooleanOperation | cst.UnaryOperation):
                 break
             top = ancestor
-        if isinstance(top, cst.BooleanOperation) and any(_compares_cuda(part) for part in _operands(top)):
+        comparisons = (
+            [part for part in _operands(top) if _compares_cuda(part)] if isinstance(top, cst.BooleanOperation) else []
+        )
+        if any(isinstance(part, cst.Comparison) and not follows(self, part) for part in comparisons):
             return "it stands beside a comparison with 'cuda'"
         return ""
 
@@ -151,7 +167,9 @@ class Guards(Codemod):
         statement = self._if_statement()
         if statement is None or not statement.body:
             return False
-        negated = any(isinstance(a, cst.UnaryOperation) and isinstance(a.operator, cst.Not) for a in self.context.ancestors)
+        negated = any(
+            isinstance(a, cst.UnaryOperation) and isinstance(a.operator, cst.Not) for a in self.context.ancestors
+        )
         return negated and _stops(statement.body[-1])
 
     def _knows_other_accelerators(self, original: cst.Call) -> bool:

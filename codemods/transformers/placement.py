@@ -189,7 +189,20 @@ _NO_SPACE = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 def _is_flag_holder(name: str | None) -> bool:
     last = (name or "").split(".")[-1].lower()
-    return last in ("self", "args", "opt", "opts", "options", "config", "cfg", "conf", "hparams", "params", "flags", "cls")
+    return last in (
+        "self",
+        "args",
+        "opt",
+        "opts",
+        "options",
+        "config",
+        "cfg",
+        "conf",
+        "hparams",
+        "params",
+        "flags",
+        "cls",
+    )
 
 
 def _maps(call: cst.Call) -> bool:

@@ -20,7 +20,11 @@ class Precision(Codemod):
         name = self.qualified(original_node)
         if name in _FLOAT64:
             self.report("UC603", original_node)
-        elif name is not None and (name in _COMPLEX or name.startswith("torch.fft.")) and not self._goes_on(original_node):
+        elif (
+            name is not None
+            and (name in _COMPLEX or name.startswith("torch.fft."))
+            and not self._goes_on(original_node)
+        ):
             self.report("UC604", original_node)
         return updated_node
 

@@ -15,9 +15,7 @@ _TYPE = re.compile(r"torch\.cuda\.(?:sparse\.)?\w+Tensor\Z")
 class TensorTypes(Codemod):
     """Replaces type strings, and the default tensor type with its device."""
 
-    def leave_SimpleString(
-        self, original_node: cst.SimpleString, updated_node: cst.SimpleString
-    ) -> cst.BaseExpression:
+    def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.BaseExpression:
         text = string_value(original_node)
         if text is None or not _TYPE.match(text) or self._is_label():
             return updated_node
