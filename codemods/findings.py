@@ -52,5 +52,5 @@ class Finding:
 def applicable(findings: Iterable[Finding], tier: Tier) -> list[Finding]:
     """The findings whose edits are to be applied up to a tier: those of a group together or not at all."""
     findings = list(findings)
-    held_back = {f.group for f in findings if f.group is not None and f.edits and f.tier > tier}
+    held_back = {f.group for f in findings if f.group is not None and f.tier > tier}
     return [f for f in findings if f.edits and f.tier <= tier and f.group not in held_back]

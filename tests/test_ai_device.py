@@ -139,7 +139,7 @@ def test_unset_is_cuda_without_a_gpu_too(helper: Any) -> None:
     assert helper.device_ids(0, 1) == [0, 1]
     assert helper.output_device(1) == 1
     assert helper.device_id(1) == torch.device("cuda", 1)
-    assert helper.map_location("cpu") is helper.map_location() is None
+    assert helper.map_location() is None
     assert helper.pin_memory_device() == "cuda"
     assert helper.profiler_activity() is torch.profiler.ProfilerActivity.CUDA
     assert helper.tensor_type("torch.cuda.HalfTensor") == "torch.cuda.HalfTensor"
@@ -238,8 +238,7 @@ def test_cpu_distributed_and_names(select: Callable[[str], Any]) -> None:
     assert helper.backend("cpu:gloo,cuda:nccl") == helper.backend("cuda:nccl") == "cpu:gloo"
     assert helper.device_choices(["cuda", "mps"]) == ["cuda", "mps", "cpu"]
     assert helper.device_choices(["cpu", "cuda"]) == ["cpu", "cuda"]
-    assert helper.map_location() == torch.device("cpu")
-    assert helper.map_location("meta") == "meta"
+    assert callable(helper.map_location())
     assert helper.profiler_activity() is torch.profiler.ProfilerActivity.CPU
     assert helper.pin_memory_device() == ""
     tensor = torch.ones(1)
@@ -634,7 +633,7 @@ def test_mps_has_no_index_and_no_streams(mps: Any) -> None:
     assert mps.is_available() is True
     assert mps.backend("cpu:gloo,cuda:nccl") == "cpu:gloo,mps:gloo"
     assert type(mps.current_stream()) is mps.Stream
-    assert mps.map_location() == torch.device("mps")
+    assert callable(mps.map_location())
     assert mps.profiler_activity() is torch.profiler.ProfilerActivity.CPU
     assert mps.get_device_name() == "mps"
     assert mps.get_device_properties().multi_processor_count >= 1
@@ -854,6 +853,7 @@ def test_parses_on_python_3_8() -> None:
 
 
 IN_TORCH_1_13 = """
+    torch.distributed torch.serialization torch.serialization.default_restore_location
     torch.FloatTensor torch.Tensor torch.UntypedStorage torch.__version__ torch.__version__.split torch.amp
     torch.autocast torch.backends torch.bfloat16 torch.cuda torch.cuda.OutOfMemoryError torch.cuda.amp
     torch.cuda.amp.GradScaler torch.cuda.device_of torch.cuda.is_available torch.cuda.nvtx torch.cuda.nvtx.range
@@ -936,3 +936,25 @@ def test_import_touches_nothing_and_a_fork_works(tmp_path: Path) -> None:
         [sys.executable, str(script), str(HELPER.parent)], env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_a_checkpoint_of_cuda_is_read_on_the_cpu_and_its_cpu_parts_stay(
+    tmp_path: Path, select: Callable[[str], Any]
+) -> None:
+    """The file says ``cuda:0`` for the weights and ``cpu`` for the random-number state, as a run on CUDA writes it."""
+    written = tmp_path / "checkpoint.pt"
+    weights, state = torch.arange(3.0), torch.get_rng_state()
+
+    def tag(storage: Any) -> str:
+        return "cuda:0" if storage.nbytes() == weights.nbytes else "cpu"
+
+    torch.serialization.register_package(0, tag, lambda storage, location: None)
+    try:
+        torch.save({"weights": weights, "rng": state}, written)
+    finally:
+        torch.serialization._package_registry.pop(0)
+    with pytest.raises(RuntimeError, match="CUDA"):
+        torch.load(written)
+    read = torch.load(written, map_location=select("cpu").map_location())
+    assert torch.equal(read["weights"], weights)
+    torch.set_rng_state(read["rng"])

@@ -52,6 +52,13 @@ class Statements:
             body = next((b for b in _bodies(body[index]) if self._spans(b, offset)), [])
         return path
 
+    def following(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements behind one in the same block."""
+        around = self.path_to(self._lines.start(statement))
+        blocks = _bodies(around[-2]) if len(around) > 1 else [self._tree.body]
+        block = next((block for block in blocks if statement in block), [])
+        return block[block.index(statement) + 1 :] if block else []
+
     def start(self, statement: ast.stmt) -> int:
         """Where a statement starts, its decorators included."""
         decorators = getattr(statement, "decorator_list", None)

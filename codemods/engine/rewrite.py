@@ -49,8 +49,11 @@ def rewrite(
 
 
 def finding_in_group(draft: Draft, module: Module) -> Finding:
-    """The finding of a draft, in one group with the availability guard around it."""
-    if draft.group is None and draft.edits:
+    """The finding of a draft, in one group with the availability guard around it.
+
+    A device string that cannot be converted is part of the group as well, and so holds the guard back.
+    """
+    if draft.group is None and (draft.edits or draft.rule == "UC109"):
         draft.group = _guard_around(module, draft.start)
     return draft.finding(module)
 

@@ -451,6 +451,20 @@ def backend(spec: str | None = None) -> str:
     return ",".join(dict.fromkeys(entries))
 
 
+def available_backend() -> str:
+    """The backend of the selected device where this build of torch has it, else ``gloo``.
+
+    What ``"nccl" if torch.distributed.is_nccl_available() else "gloo"`` chooses for CUDA.
+    """
+    name = backend()
+    distributed = torch.distributed
+    known = getattr(distributed, f"is_{name}_available", None)
+    if known is not None:
+        return name if known() else "gloo"
+    registered = getattr(distributed.Backend, name.upper(), None)
+    return name if registered is not None else "gloo"
+
+
 def device_ids(*indices: Any) -> list[Any] | None:
     """The ``device_ids`` of DistributedDataParallel and the like: None on cpu and mps, as they want it there."""
     return None if _selected().device.single_device else [_translated(index) for index in indices]
@@ -471,11 +485,19 @@ def device_choices(choices: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*choices, device_type()]))
 
 
-def map_location(elsewhere: Any = None) -> Any:
-    """The ``map_location`` of a ``torch.load`` that had none: None on CUDA, else ``elsewhere`` or the device."""
-    if device_type() == "cuda":
-        return None
-    return device() if elsewhere is None else elsewhere
+def map_location() -> Any:
+    """The ``map_location`` of a ``torch.load`` that had none.
+
+    None on CUDA, where the call is as it was. Elsewhere a function: what was saved on a CUDA device goes to the selected
+    one, what was saved on the CPU (a random-number state, say) stays there.
+    """
+    return None if device_type() == "cuda" else _restore_from_cuda
+
+
+def _restore_from_cuda(storage: Any, location: str) -> Any:
+    if not location.startswith("cuda"):
+        return None  # torch restores it where it was
+    return torch.serialization.default_restore_location(storage, str(device()))
 
 
 def profiler_activity() -> Any:

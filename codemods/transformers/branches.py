@@ -71,6 +71,19 @@ _TENSOR_TYPES = {
 _PORTABLE_METHODS = _MOVES | _CONTAINERS | _TENSOR_TYPES
 
 
+def choice_is_portable(statement: ast.If, rest: Sequence[ast.stmt], module: Module) -> bool:
+    """Whether either answer to the test of an ``if`` may come out on another device.
+
+    Args:
+        rest: the statements behind it in the same block; they depend on the answer too if a branch leaves the block
+    """
+    branches = [*statement.body, *statement.orelse]
+    if isinstance(statement.body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break):
+        branches += rest
+    does_something = any(isinstance(node, ast.Call) for part in branches for node in ast.walk(part))
+    return does_something and is_portable(branches, module)
+
+
 def is_portable(body: Sequence[ast.stmt], module: Module, offset: int | None = None) -> bool:
     """Whether all that a block calls is plain torch, a conversion, or a built-in.
 

@@ -55,8 +55,7 @@ class Checkpoints(Codemod):
         if has_star(original):
             self.report("UC611", original, "map_location may be among the arguments that cannot be seen")
             return updated
-        elsewhere = cst.SimpleString('"cpu"') if self._restores_rng_state() else None
-        place = cst.Arg(self.call_helper("map_location", elsewhere), keyword=cst.Name("map_location"), equal=_NO_SPACE)
+        place = cst.Arg(self.call_helper("map_location"), keyword=cst.Name("map_location"), equal=_NO_SPACE)
         first = updated.args[0]
         comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
         if len(updated.args) == 1:
@@ -66,10 +65,6 @@ class Checkpoints(Codemod):
             if isinstance(first.comma, cst.Comma) and original.args[1].keyword is None:
                 return updated
         return self.rewrite("UC611", original, updated.with_changes(args=args))
-
-    def _restores_rng_state(self) -> bool:
-        """Whether the file feeds random-number states from what it loads: they must stay on the CPU."""
-        return "set_rng_state" in self.context.module.text
 
     # -- torch.save ------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import libcst as cst
 
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
-from codemods.transformers.branches import is_portable
+from codemods.transformers.branches import choice_is_portable, is_portable
 from codemods.transformers.expressions import string_value
 
 _OPTIMISATIONS = {"non_blocking", "pin_memory", "fused", "persistent_workers", "use_fused"}
@@ -56,7 +56,9 @@ class Comparisons(Codemod):
             replacement = updated_node.with_changes(left=device_type)
         else:
             replacement = updated_node.with_changes(comparisons=[kept.with_changes(comparator=device_type)])
-        return self.rewrite("UC204", original_node, replacement)
+        in_choice = any(isinstance(ancestor, cst.IfExp) for ancestor in self.context.ancestors)
+        tier = Tier.REVIEW if in_choice and not _chooses_device(self) else None
+        return self.rewrite("UC204", original_node, replacement, tier=tier)
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         function = original_node.func
@@ -71,7 +73,12 @@ class Comparisons(Codemod):
         if not (branch_is_portable(self) or _chooses_device(self)):
             self.report("UC204", original_node)
             return updated_node
-        argument = updated_node.args[0].with_changes(value=self.call_helper("device_type"))
+        prefix: cst.BaseExpression = self.call_helper("device_type")
+        if string_value(original_node.args[0].value) == "cuda:":
+            quote = cst.ensure_type(original_node.args[0].value, cst.SimpleString).quote
+            colon = cst.SimpleString(f"{quote}:{quote}")
+            prefix = cst.BinaryOperation(prefix, cst.Add(), colon)
+        argument = updated_node.args[0].with_changes(value=prefix)
         return self.rewrite("UC204", original_node, updated_node.with_changes(args=[argument]))
 
     def _report_chain(self, node: cst.Comparison) -> None:
@@ -112,7 +119,8 @@ def branch_is_portable(codemod: Codemod) -> bool:
         if isinstance(ancestor, cst.If):
             around = codemod.context.module.statements.path_to(codemod.offset(ancestor.test))
             statement = next((s for s in reversed(around) if isinstance(s, ast.If)), None)
-            return statement is not None and is_portable(statement.body, codemod.context.module)
+            module = codemod.context.module
+            return statement is not None and choice_is_portable(statement, module.statements.following(statement), module)
         if not isinstance(ancestor, cst.BooleanOperation | cst.UnaryOperation | cst.Comparison | cst.Attribute):
             return False
     return False

@@ -11,11 +11,12 @@ import libcst as cst
 from codemods.analysis.names import dotted_name as ast_dotted_name
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
-from codemods.transformers.branches import is_portable
+from codemods.transformers.branches import choice_is_portable
 from codemods.transformers.expressions import string_value
 from codemods.transformers.roles import Role, backend_role
 
 _PAIRS = re.compile(r"(?:cpu:gloo,)?cuda:nccl(?:,cpu:gloo)?\Z")
+_NCCL_AVAILABLE = "torch.distributed.is_nccl_available"
 _DATA_PARALLEL = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.data_parallel"}
 
 
@@ -40,14 +41,23 @@ class Backends(Codemod):
         if isinstance(test, cst.If) and isinstance(single.operator, cst.Equal) and string_value(single.comparator):
             around = self.context.module.statements.path_to(self.offset(original_node))
             statement = next((s for s in reversed(around) if isinstance(s, ast.If)), None)
-            if statement is not None and is_portable(statement.body, self.context.module):
+            module = self.context.module
+            if statement and choice_is_portable(statement, module.statements.following(statement), module):
                 target = updated_node.comparisons[0].with_changes(comparator=self.call_helper("backend"))
                 return self.rewrite("UC302", original_node, updated_node.with_changes(comparisons=[target]))
         self.report("UC302", original_node)
         return updated_node
 
+    def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
+        """``"nccl" if dist.is_nccl_available() else "gloo"``"""
+        test = original_node.test
+        asks = isinstance(test, cst.Call) and self.qualified(test.func) == _NCCL_AVAILABLE
+        if asks and string_value(original_node.body) == "nccl" and string_value(original_node.orelse) == "gloo":
+            return self.rewrite("UC307", original_node, self.call_helper("available_backend"), tier=Tier.SAFE)
+        return updated_node
+
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        if self.qualified(original_node.func) == "torch.distributed.is_nccl_available":
+        if self.qualified(original_node.func) == _NCCL_AVAILABLE:
             self.report("UC307", original_node)
         return updated_node
 

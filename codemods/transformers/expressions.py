@@ -57,7 +57,9 @@ def cuda_device(original: cst.CSTNode, updated: cst.CSTNode | None = None) -> Cu
 
 
 def _formatted(original: cst.FormattedString, updated: cst.FormattedString) -> CudaDevice | None:
-    """``f"cuda:{i}"``"""
+    """``f"cuda:{i}"``, and ``f"cuda"`` without anything to format"""
+    if len(original.parts) == 1 and isinstance(original.parts[0], cst.FormattedStringText):
+        return CudaDevice(None) if original.parts[0].value == "cuda" else None
     if len(original.parts) != 2:
         return None
     head, value = original.parts

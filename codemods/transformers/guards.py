@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.analysis.names import dotted_name as ast_dotted_name
+from codemods.cuda_api import load_packages
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.comparisons import follows
@@ -148,6 +149,9 @@ class Guards(Codemod):
         arg = next((a for a in reversed(self.context.ancestors) if isinstance(a, cst.Arg)), None)
         if arg is not None and arg.keyword is not None and arg.keyword.value in ("fused", "use_fused"):
             return "it gates a fused CUDA kernel"
+        package = self._required_package()
+        if package:
+            return f"it guards {package}, which needs CUDA"
         top = self.parent()
         for ancestor in reversed(self.context.ancestors):
             if not isinstance(ancestor, cst.BooleanOperation | cst.UnaryOperation):
@@ -159,6 +163,14 @@ class Guards(Codemod):
         if any(isinstance(part, cst.Comparison) and not follows(self, part) for part in comparisons):
             return "it stands beside a comparison with 'cuda'"
         return ""
+
+    def _required_package(self) -> str:
+        """The CUDA-only package that an assertion speaks of, by its name or title."""
+        statement = next((a for a in self.context.ancestors if isinstance(a, cst.Assert)), None)
+        message = string_value(statement.msg) if statement is not None else None
+        words = set(re.findall(r"\w+", (message or "").lower()))
+        packages = load_packages().values()
+        return next((p.title for p in packages if {p.name.lower(), p.title.lower()} & words), "")
 
     def _is_requirement(self, original: cst.Call) -> bool:
         """Whether the program stops without CUDA: an assertion, or an early exit."""
@@ -180,7 +192,9 @@ class Guards(Codemod):
         statement = self._if_statement()
         if statement is None:
             return False
-        rest = statement.orelse or self._following(statement)
+        rest = statement.orelse
+        if not rest and isinstance(statement.body[-1], ast.Return):
+            rest = self.context.module.statements.following(statement)
         return any(
             isinstance(other, ast.If) and _OTHER_ACCELERATORS.search(_source(other.test, self.context.module.text))
             for other in rest
@@ -209,16 +223,6 @@ class Guards(Codemod):
 
     def _is_whole_test(self, header: cst.If) -> bool:
         return self.parent() is header
-
-    def _following(self, statement: ast.If) -> list[ast.stmt]:
-        """The statements behind an ``if`` that returns, in the same block."""
-        if not isinstance(statement.body[-1], ast.Return):
-            return []
-        offset = self.context.module.lines.start(statement)
-        around = self.context.module.statements.path_to(offset)
-        outer: ast.AST = around[-2] if len(around) > 1 else self.context.module.tree
-        body: list[ast.stmt] = getattr(outer, "body", [])
-        return body[body.index(statement) + 1 :] if statement in body else []
 
 
 def _is_torch_device(node: cst.BaseExpression) -> bool:

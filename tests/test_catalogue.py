@@ -1,0 +1,148 @@
+"""The examples of the catalogue are its tests: each converts to what it says, in every layout and both ways."""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conversion import both_ways, converted, rules_of
+
+from codemods.catalogue import Example, Rule, load_catalogue
+from codemods.findings import Tier
+
+ROOT = Path(__file__).resolve().parent.parent
+CATALOGUE = load_catalogue()
+
+
+def _cases() -> Iterator[object]:
+    for rule in CATALOGUE.values():
+        for number, example in enumerate(rule.examples):
+            yield pytest.param(rule, example, id=f"{rule.code}-{number}")
+
+
+each_example = pytest.mark.parametrize(("rule", "example"), tuple(_cases()))
+
+
+@each_example
+def test_before_becomes_after(rule: Rule, example: Example) -> None:
+    conversion = converted(example.before)
+    assert conversion.after.decode() == example.after
+    assert (rule.code in rules_of(conversion)) == example.finding
+
+
+@each_example
+def test_both_ways_agree(rule: Rule, example: Example) -> None:
+    both_ways(example.before)
+
+
+@each_example
+def test_after_parses_and_converts_to_itself(rule: Rule, example: Example) -> None:
+    ast.parse(example.after)
+    again = converted(example.after)
+    assert again.after.decode() == example.after
+    assert not again.applied
+
+
+@each_example
+def test_line_ends_of_windows(rule: Rule, example: Example) -> None:
+    before, after = (text.replace("\n", "\r\n").encode() for text in (example.before, example.after))
+    assert both_ways(before).after == after
+
+
+@each_example
+def test_byte_order_mark(rule: Rule, example: Example) -> None:
+    conversion = both_ways(codecs.BOM_UTF8 + example.before.encode())
+    assert conversion.after == codecs.BOM_UTF8 + example.after.encode()
+
+
+@each_example
+def test_tabs(rule: Rule, example: Example) -> None:
+    assert both_ways(_tabbed(example.before)).after.decode() == _tabbed(example.after)
+
+
+@each_example
+def test_no_last_line_end(rule: Rule, example: Example) -> None:
+    assert both_ways(example.before.rstrip("\n")).after.decode() == example.after.rstrip("\n")
+
+
+@each_example
+def test_inside_a_function(rule: Rule, example: Example) -> None:
+    """Imports stay above; what the example does is done in a method, except where the place is what it is about."""
+    before_head, before_body = _split(example.before)
+    after_head, after_body = _split(example.after)
+    if before_body is None or after_body is None:
+        pytest.skip("imports are all there is")
+    if not _means_the_same_in_a_function(before_body):
+        pytest.skip("module level is what the example is about")
+    result = both_ways(before_head + _in_method(before_body)).after.decode()
+    assert _one_blank_line(result) == _one_blank_line(after_head + _in_method(after_body))
+
+
+def test_codes_and_files_agree() -> None:
+    files = sorted((ROOT / "rules" / "catalogue").glob("*.toml"))
+    assert [(rule.code, rule.name) for rule in CATALOGUE.values()] == [_code_and_name(file) for file in files]
+
+
+def test_every_code_in_the_codemods_is_in_the_catalogue_and_the_other_way_round() -> None:
+    used = {code for file in sorted((ROOT / "codemods").rglob("*.py")) for code in _codes_in(file)}
+    assert used == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("rule", tuple(CATALOGUE.values()), ids=lambda rule: rule.code)
+def test_a_rule_is_complete(rule: Rule) -> None:
+    assert rule.examples
+    assert rule.title
+    assert rule.why
+    assert not rule.message.endswith(".")
+    assert "\n" not in rule.message
+
+
+@pytest.mark.parametrize("rule", tuple(CATALOGUE.values()), ids=lambda rule: rule.code)
+def test_the_examples_show_what_the_tier_says(rule: Rule) -> None:
+    """A rule that is applied shows an edit of its own, one that only reports a place that it leaves."""
+    found = [f for e in rule.examples for f in converted(e.before).findings if f.rule == rule.code]
+    is_applied = rule.tier in (Tier.SAFE, Tier.REVIEW)
+    assert any(bool(finding.edits) == is_applied for finding in found)
+
+
+def _code_and_name(file: Path) -> tuple[str, str]:
+    code, _, name = file.stem.partition("_")
+    return code.upper(), name.replace("_", "-")
+
+
+def _codes_in(file: Path) -> list[str]:
+    return re.findall(r"[\"'](UC\d+)[\"']", file.read_text("utf-8"))
+
+
+def _tabbed(text: str) -> str:
+    return re.sub(r"^(?: {4})+", lambda match: "\t" * (len(match.group()) // 4), text, flags=re.MULTILINE)
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    """What stands before the first statement that is no import, and the rest."""
+    first = next((s for s in ast.parse(text).body if not isinstance(s, ast.Import | ast.ImportFrom)), None)
+    if first is None:
+        return text, None
+    lines = text.splitlines(keepends=True)
+    start = min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", []))]) - 1
+    head, body = "".join(lines[:start]), "".join(lines[start:])
+    return head.rstrip("\n") + "\n\n\n" if head else "", body
+
+
+def _in_method(body: str) -> str:
+    return "class Trainer:\n    def work(this):\n" + textwrap.indent(body, " " * 8)
+
+
+def _one_blank_line(text: str) -> str:
+    return re.sub(r"\n{3,}", "\n\n", text)
+
+
+def _means_the_same_in_a_function(body: str) -> bool:
+    """Not so for imports further down, and for classes and functions whose kind depends on their place."""
+    statements = ast.parse(body).body
+    return not any(isinstance(s, ast.Import | ast.ImportFrom) for s in statements)
