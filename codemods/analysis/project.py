@@ -29,15 +29,21 @@ class Project:
 
     own_cuda: Mapping[str, OwnCuda] = field(default_factory=dict)
     """Classes with a ``cuda`` method of their own, by name."""
+    top_level: frozenset[str] = frozenset()
+    """Names that an import finds at the root of the repository, or in its ``src`` folder."""
 
     @classmethod
-    def of(cls, files: Iterable[tuple[Path, bytes]]) -> Project:
+    def of(cls, files: Iterable[tuple[Path, bytes]], root: Path | None = None) -> Project:
         """Reads what is needed from the repository's files, given as paths and bytes."""
         found: dict[str, OwnCuda] = {}
+        top_level: set[str] = set()
         for path, raw in files:
+            if root is not None and path.is_relative_to(root):
+                parts = path.relative_to(root).with_suffix("").parts
+                top_level.add(parts[1] if parts[0] == "src" and len(parts) > 1 else parts[0])
             if _OWN_CUDA.search(raw):
                 found.update((own.name, own) for own in _own_cuda_classes(path, raw))
-        return cls(own_cuda=found)
+        return cls(own_cuda=found, top_level=frozenset(top_level))
 
 
 def _own_cuda_classes(path: Path, raw: bytes) -> Iterable[OwnCuda]:

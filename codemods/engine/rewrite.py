@@ -85,7 +85,12 @@ def _parsed(piece: Slice, utf8: bytes) -> cst.Module | None:
         tree = cst.parse_module(text)
     except cst.ParserSyntaxError:
         return None
-    return tree if tree.code == text else None
+    return tree if _cannot_be_lost(text) or tree.code == text else None
+
+
+def _cannot_be_lost(text: str) -> bool:
+    """Whether a text holds nothing that libcst may not print back: lone carriage returns, form feeds, continuations."""
+    return "\r" not in text and "\f" not in text and "\\\n" not in text
 
 
 def _places(module: Module) -> list[int]:

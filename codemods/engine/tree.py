@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -39,7 +41,7 @@ def convert_tree(
     """
     sources = {path: raw for path, raw in sources.items() if not is_helper(raw.decode("utf-8", "replace"))}
     plan = HelperPlan.for_repository(list(sources), repository, request.helper_name, request.helper)
-    project = Project.of(chain(repository.python_files(), sources.items()))
+    project = Project.of(chain(repository.python_files(), sources.items()), repository.root)
     options = Options(request.tier, request.select, request.ignore)
     tasks = [_Task(path, raw, _names(plan, path, request)) for path, raw in sources.items()]
     for done, result in enumerate(_results(tasks, project, options, request.jobs), start=1):
@@ -62,7 +64,8 @@ def _results(
 ) -> Iterator[Conversion | SourceError]:
     workers = jobs if jobs is not None else (os.cpu_count() or 1) if len(tasks) >= POOL_PAYS_FROM else 1
     if workers <= 1 or len(tasks) <= 1:
-        yield from (_convert(task, project, options) for task in tasks)
+        with _without_collector():
+            yield from (_convert(task, project, options) for task in tasks)
         return
     with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(project, options)) as pool:
         yield from pool.map(_convert_in_worker, tasks, chunksize=max(1, len(tasks) // (workers * 8)))
@@ -83,9 +86,22 @@ def _convert(task: _Task, project: Project, options: Options) -> Conversion | So
 _worker: tuple[Project, Options] | None = None
 
 
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Switches the cyclic garbage collector off: trees have no cycles, and looking for some took a fifth of all time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def _start_worker(project: Project, options: Options) -> None:
     global _worker
     _worker = project, options
+    gc.disable()
 
 
 def _convert_in_worker(task: _Task) -> Conversion | SourceError:

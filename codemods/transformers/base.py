@@ -229,8 +229,7 @@ class Composition(cst.CSTTransformer):
             base: byte offset in the file where the text of the tree starts
             places: ascending offsets in the file that have to be seen; ``None`` for everything
         """
-        wrapper = MetadataWrapper(tree, unsafe_skip_copy=True)
-        self.context.spans = wrapper.resolve(ByteSpanPositionProvider)
+        self.context.spans = spans_of(tree)
         self.context.base = base
         self.context.ancestors.clear()
         self._origins.clear()
@@ -353,10 +352,21 @@ class Composition(cst.CSTTransformer):
         return Edit(start, end, after[head : len(after) - tail])
 
 
+def spans_of(tree: cst.Module) -> Mapping[cst.CSTNode, CodeSpan]:
+    """The byte spans of all nodes of a tree.
+
+    ``MetadataWrapper.resolve`` would give the same, after one more traversal of the whole tree for nothing: it took a
+    fifth of all time.
+    """
+    return cast(
+        Mapping[cst.CSTNode, CodeSpan], ByteSpanPositionProvider()._gen(MetadataWrapper(tree, unsafe_skip_copy=True))
+    )
+
+
 def _render(node: cst.CSTNode) -> tuple[bytes, dict[cst.CSTNode, tuple[int, int]]]:
     """The code of a node, and the byte offsets of the nodes in it."""
     holder = cst.Module([cst.SimpleStatementLine([_statement_with(node)])])
-    spans = MetadataWrapper(holder, unsafe_skip_copy=True).resolve(ByteSpanPositionProvider)
+    spans = spans_of(holder)
     start, length = spans[node].start, spans[node].length
     places = {child: (span.start - start, span.start - start + span.length) for child, span in spans.items()}
     return holder.bytes[start : start + length], places

@@ -7,7 +7,7 @@ import re
 
 import libcst as cst
 
-from codemods.cuda_api import Package, load_packages
+from codemods.cuda_api import Package, find_package
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.expressions import string_value
@@ -79,10 +79,8 @@ class CudaOnly(Codemod):
         )
 
     def _package(self, module: str) -> Package | None:
-        packages = load_packages()
-        parts = module.split(".")
-        prefixes = (".".join(parts[: i + 1]) for i in range(len(parts)))
-        return next((packages[prefix] for prefix in prefixes if prefix in packages), None)
+        """The CUDA-only package that a module belongs to, unless the repository itself holds a module of that name."""
+        return None if module.partition(".")[0] in self.context.project.top_level else find_package(module)
 
     def _uses(self, bound: tuple[str, ...]) -> str:
         """``used at lines 7, 12``"""
