@@ -357,6 +357,18 @@ def test_a_script_that_does_not_import_the_package(tmp_path: Path) -> None:
     repository.run("tools/plot.py")
 
 
+def test_a_configuration_in_python_is_loaded_by_the_package(tmp_path: Path) -> None:
+    files = {
+        **PACKAGE,
+        "configs/common/train.py": "train = dict(device=1)\n",
+        "configs/optim.py": "from pkg import net\n",
+    }
+    repository = Repository(tmp_path, files)
+    imports = repository.convert("pkg/net.py", "configs/common/train.py")
+    assert statements(imports)["configs/common/train.py"] == "from pkg import ai_device"
+    assert repository.targets(*imports) == ["pkg/ai_device.py"]
+
+
 def test_source_layout(tmp_path: Path) -> None:
     files = {
         "pyproject.toml": "[build-system]\n[project]\nname = 'my-pkg'\n",

@@ -13,9 +13,17 @@ ALIASES = {
     "submodule": ("import torch.cuda\n", "torch.cuda.empty_cache()\n", "ai_device.empty_cache()\n"),
     "submodule under a name": ("import torch.cuda as tc\n", "tc.empty_cache()\n", "ai_device.empty_cache()\n"),
     "deep submodule": ("import torch.cuda.amp\n", "s = torch.cuda.amp.GradScaler()\n", "s = ai_device.GradScaler()\n"),
-    "deep submodule under a name": ("import torch.cuda.amp as a\n", "s = a.GradScaler()\n", "s = ai_device.GradScaler()\n"),
+    "deep submodule under a name": (
+        "import torch.cuda.amp as a\n",
+        "s = a.GradScaler()\n",
+        "s = ai_device.GradScaler()\n",
+    ),
     "module from a package": ("from torch import cuda\n", "cuda.empty_cache()\n", "ai_device.empty_cache()\n"),
-    "module from a package, renamed": ("from torch import cuda as tc\n", "tc.empty_cache()\n", "ai_device.empty_cache()\n"),
+    "module from a package, renamed": (
+        "from torch import cuda as tc\n",
+        "tc.empty_cache()\n",
+        "ai_device.empty_cache()\n",
+    ),
     "amp": ("from torch.cuda import amp\n", "s = amp.GradScaler()\n", "s = ai_device.GradScaler()\n"),
     "nvtx": ("import torch.cuda.nvtx as nvtx\n", "nvtx.range_push('a')\n", "ai_device.nvtx.range_push('a')\n"),
     "one of several": ("import os, torch as th, sys\n", "th.cuda.empty_cache()\n", "ai_device.empty_cache()\n"),
@@ -32,7 +40,10 @@ def test_aliases(imports: str, use: str, expected: str) -> None:
     ("before", "expected"),
     [
         ("from torch.cuda.amp import autocast as ac\n", "from ai_device import autocast as ac\n"),
-        ("from torch.cuda import empty_cache, device as dv\n", "from ai_device import empty_cache, device_guard as dv\n"),
+        (
+            "from torch.cuda import empty_cache, device as dv\n",
+            "from ai_device import empty_cache, device_guard as dv\n",
+        ),
         ("from torch.cuda import device\n", "from ai_device import device_guard as device\n"),
         ("from torch.cuda.memory import empty_cache\n", "from ai_device import empty_cache\n"),
         ("from torch.cuda.amp.autocast_mode import autocast\n", "from ai_device import autocast\n"),
@@ -89,12 +100,16 @@ def test_an_import_inside_a_function_does_not_reach_another() -> None:
 
 
 def test_a_function_sees_the_import_of_the_function_around_it() -> None:
-    source = "def outer():\n    import torch as t\n\n    def inner():\n        t.cuda.synchronize()\n\n    return inner\n"
+    source = (
+        "def outer():\n    import torch as t\n\n    def inner():\n        t.cuda.synchronize()\n\n    return inner\n"
+    )
     assert "ai_device.synchronize()" in after(source)
 
 
 def test_an_import_in_try_with_none_as_the_fallback_is_certain() -> None:
-    source = "try:\n    import torch\nexcept ImportError:\n    torch = None\n\nif torch:\n    torch.cuda.empty_cache()\n"
+    source = (
+        "try:\n    import torch\nexcept ImportError:\n    torch = None\n\nif torch:\n    torch.cuda.empty_cache()\n"
+    )
     assert "    ai_device.empty_cache()\n" in after(source)
     assert "    import torch\nexcept ImportError:\n    torch = None\n" in after(source)
 

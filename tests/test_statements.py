@@ -197,7 +197,9 @@ def test_mixed_line_ends(template: str) -> None:
     conversion = converted(_every_second_line_for_windows(source_of(template)))
     assert conversion.after.replace(b"\r\n", b"\n").decode() == target_of(template)
     untouched = [line for line in conversion.document.raw.splitlines(keepends=True) if OLD.encode() not in line]
-    assert [line for line in conversion.after.splitlines(keepends=True) if line in untouched][: len(untouched)] == untouched
+    assert [line for line in conversion.after.splitlines(keepends=True) if line in untouched][
+        : len(untouched)
+    ] == untouched
 
 
 @each_kind

@@ -74,11 +74,21 @@ class ImportGraph:
 
     def runs(self, file: str) -> Iterator[Run]:
         """The ways in which a file is run. What it needs is there in all of them: it would not load otherwise."""
-        needed = self._needed.get(file, set())
+        needed = self._needed.get(file) or self._needed_around(file)
         on_path = {parent(top) for top in needed if top not in self.installed} - {AROUND}
         packages = {top for top in needed if self._is_package(top)}
         for run in list(self._natural_runs(file)) or [Run(on_path=frozenset({parent(file)}))]:
             yield Run(run.on_path | on_path, run.packages | packages, run.own_package)
+
+    def _needed_around(self, file: str) -> set[str]:
+        """For a file that imports nothing at all and is no program, such as a configuration in Python: the installed
+        packages that its neighbours import. Whatever loads it need not put its folder on the path."""
+        lines = self.lines[file]
+        if "/" not in file or lines.imports or lines.is_program or file.endswith(".ipynb") or self._tops_around(file):
+            return set()
+        beside = file.partition("/")[0] + "/"
+        needed = (tops for other, tops in self._needed.items() if other.startswith(beside))
+        return {top for tops in needed for top in tops if top in self.installed}
 
     def _natural_runs(self, file: str) -> Iterator[Run]:
         """The same without regard to what the file itself imports."""
