@@ -264,9 +264,9 @@ def folder_of_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     jobs = [job for case in CASES.values() if _can_run(case) for job in _prepared(case, folder / case.id)]
     (folder / "jobs.json").write_text(json.dumps(jobs))
     environment = {key: value for key, value in os.environ.items() if key not in ("LOCAL_RANK", "RANK", "WORLD_SIZE")}
-    command = [sys.executable, "-W", "ignore", str(root / "tests" / "cases.py"), str(folder / "jobs.json")]
-    root = Path(__file__).resolve().parent.parent
-    finished = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=300)
+    runner = Path(__file__).with_name("cases.py")
+    command = [sys.executable, "-W", "ignore", str(runner), str(folder / "jobs.json")]
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert finished.returncode == 0, finished.stderr
     return folder
 

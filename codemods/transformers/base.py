@@ -299,7 +299,7 @@ class Composition(cst.CSTTransformer):
         self, original: cst.CSTNode, result: cst.CSTNode, kept: Sequence[tuple[cst.CSTNode, cst.CSTNode]]
     ) -> Iterator[Edit]:
         """The stretches of the original between the nodes that ``result`` keeps, with their new text."""
-        code, places = _render(result)
+        code, places = _render(result, self.context.ancestors)
         old, end = self.context.span(original)
         new = 0
         for before, after in kept:
@@ -363,13 +363,19 @@ def spans_of(tree: cst.Module) -> Mapping[cst.CSTNode, CodeSpan]:
     )
 
 
-def _render(node: cst.CSTNode) -> tuple[bytes, dict[cst.CSTNode, tuple[int, int]]]:
-    """The code of a node, and the byte offsets of the nodes in it."""
-    holder = cst.Module([cst.SimpleStatementLine([_statement_with(node)])])
+def _render(node: cst.CSTNode, around: Sequence[cst.CSTNode]) -> tuple[bytes, dict[cst.CSTNode, tuple[int, int]]]:
+    """The code of a node as it prints within the nodes around it, and the byte offsets of the nodes in it."""
+    module = cst.ensure_type(around[0], cst.Module)
+    blocks = [a for a in around if isinstance(a, cst.IndentedBlock)]
+    indent = "".join(module.default_indent if block.indent is None else block.indent for block in blocks)
+    line: cst.BaseStatement | cst.SimpleStatementLine = cst.SimpleStatementLine([_statement_with(node)])
+    if indent:
+        line = cst.If(cst.Name("x"), cst.IndentedBlock([line], indent=indent))
+    holder = module.with_changes(body=[line], header=[], footer=[])
     spans = spans_of(holder)
     start, length = spans[node].start, spans[node].length
     places = {child: (span.start - start, span.start - start + span.length) for child, span in spans.items()}
-    return holder.bytes[start : start + length], places
+    return holder.code.encode()[start : start + length], places
 
 
 def _statement_with(node: cst.CSTNode) -> cst.BaseSmallStatement:

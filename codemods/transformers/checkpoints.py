@@ -59,11 +59,10 @@ class Checkpoints(Codemod):
         first = updated.args[0]
         comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
         if len(updated.args) == 1:
-            args = [first.with_changes(comma=comma), place.with_changes(comma=first.comma)]
+            behind = place.with_changes(comma=first.comma, whitespace_after_arg=first.whitespace_after_arg)
+            args = [first.with_changes(comma=comma, whitespace_after_arg=cst.SimpleWhitespace("")), behind]
         else:
             args = [first, place.with_changes(comma=comma), *updated.args[1:]]
-            if isinstance(first.comma, cst.Comma) and original.args[1].keyword is None:
-                return updated
         return self.rewrite("UC611", original, updated.with_changes(args=args))
 
     # -- torch.save ------------------------------------------------------------------------------------------------

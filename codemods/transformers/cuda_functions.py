@@ -171,8 +171,9 @@ class CudaFunctions(Codemod):
         names = self.context.module.names
         if not names.star_imports or isinstance(self.parent(), cst.Attribute):
             return False
-        root = (dotted_name(node) or "").partition(".")[0]
-        return root in ("cuda", "torch") and not names.bindings(root, self.offset(node))
+        dotted = dotted_name(node) or ""
+        root = dotted.partition(".")[0]
+        return dotted.startswith(("cuda.", "torch.cuda.")) and not names.bindings(root, self.offset(node))
 
     def _is_at_import(self, node: cst.CSTNode) -> bool:
         around = self.context.module.statements.path_to(self.offset(node))

@@ -103,7 +103,9 @@ class _Climb:
 
     def _role_in(self, ancestor: cst.CSTNode, child: cst.CSTNode, arg: cst.Arg | None) -> Role:
         if isinstance(ancestor, cst.Call):
-            return self.argument(self.codemod, ancestor, arg) if arg is not None else Role.UNKNOWN
+            if arg is None:
+                return Role.UNKNOWN
+            return Role.LABEL if self._is_helper(ancestor) else self.argument(self.codemod, ancestor, arg)
         if isinstance(ancestor, cst.Comparison | cst.ComparisonTarget):
             return Role.COMPARED
         if isinstance(ancestor, cst.Assign | cst.AnnAssign | cst.NamedExpr):
@@ -119,6 +121,10 @@ class _Climb:
         if isinstance(ancestor, cst.Element):
             return self._listed()
         return Role.UNKNOWN
+
+    def _is_helper(self, call: cst.Call) -> bool:
+        """Whether a call is one of the helper's, as converted code has it."""
+        return (dotted_name(call.func) or "").startswith(self.codemod.context.helper + ".")
 
     def _named(self, name: str | None) -> Role:
         if not name or not self.names.search(name):
@@ -158,7 +164,8 @@ class _Climb:
             if isinstance(ancestor, cst.ComparisonTarget):
                 return Role.COMPARED
             if isinstance(ancestor, cst.Call):
-                return Role.CHOICES if is_choices(ancestor, self.node, self.codemod) else Role.UNKNOWN
+                known = self._is_helper(ancestor) or is_choices(ancestor, self.node, self.codemod)
+                return Role.CHOICES if known else Role.UNKNOWN
         return Role.UNKNOWN
 
 

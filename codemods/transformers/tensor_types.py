@@ -19,7 +19,7 @@ class TensorTypes(Codemod):
         text = string_value(original_node)
         if text is None or not _TYPE.match(text) or self._is_label():
             return updated_node
-        if self._is_argument_of("torch.set_default_tensor_type"):
+        if self._is_argument_of("torch.set_default_tensor_type") or self._is_argument_of_helper():
             return updated_node
         return self.rewrite("UC601", original_node, self.call_helper("tensor_type", original_node))
 
@@ -39,3 +39,7 @@ class TensorTypes(Codemod):
     def _is_argument_of(self, function: str) -> bool:
         call = self.parent(2)
         return isinstance(call, cst.Call) and self.qualified(call.func) == function
+
+    def _is_argument_of_helper(self) -> bool:
+        call = self.parent(2)
+        return call is not None and self.is_helper_call(call, "tensor_type", "set_default_tensor_type")
