@@ -155,7 +155,11 @@ def report_throughput(sample: Sample, repeats: int) -> None:
     first = cpu_seconds(converter, sample)
     seconds = {
         name: statistics.median(cpu_seconds(work, sample) for _ in range(repeats))
-        for name, work in {"libcst, whole modules": whole_modules, "ast.parse": syntax_trees, "uncuda": converter}.items()
+        for name, work in {
+            "libcst, whole modules": whole_modules,
+            "ast.parse": syntax_trees,
+            "uncuda": converter,
+        }.items()
     }
     seconds["uncuda, first run of a process"] = first
     print(f"{'':32}{'CPU s':>10}{'lines/s':>14}{'x libcst':>12}")

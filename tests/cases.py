@@ -20,6 +20,7 @@ Run as a script, this module executes the programs of a list of jobs, each in a 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -130,7 +131,7 @@ def in_form(text: str, form: str) -> bytes:
 
 @dataclass(frozen=True)
 class Job:
-    """One program: a folder with ``program.py`` and whatever it imports."""
+    """One program: ``<folder of all>/<case>/<kind>/<value>/program.py``; the helper lies in the folder of all."""
 
     folder: str
     ai_device: str | None
@@ -153,14 +154,17 @@ def result_of(folder: Path) -> Result:
 
 def _run_all(jobs: Sequence[Job]) -> None:
     """Runs each job in a fork, so that torch is imported once only."""
-    import torch  # noqa: F401
+    import torch._dynamo  # optimizers import it when they are used, and it takes seconds
 
     for job in jobs:
         child = os.fork()
         if child == 0:
+            os.setsid()
             signal.alarm(SECONDS)
             os._exit(_run(job))
         os.waitpid(child, 0)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # workers that a program has left behind
 
 
 def _run(job: Job) -> int:
@@ -171,7 +175,7 @@ def _run(job: Job) -> int:
     os.environ.pop("AI_DEVICE", None)
     if job.ai_device is not None:
         os.environ["AI_DEVICE"] = job.ai_device
-    sys.path.insert(0, job.folder)
+    sys.path.insert(0, str(Path(job.folder).parents[2]))  # where the helper lies
     sys.argv = ["program.py"]
     Path("error").write_text(_error_of(Path(job.folder, "program.py")), encoding="utf-8")
     sys.stdout.flush()

@@ -485,6 +485,11 @@ def device_choices(choices: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*choices, device_type()]))
 
 
+def backend_choices(choices: Iterable[str]) -> list[str]:
+    """The backends that a program accepts on its command line, and the one of the selected device."""
+    return list(dict.fromkeys([*choices, backend()]))
+
+
 def map_location() -> Any:
     """The ``map_location`` of a ``torch.load`` that had none.
 

@@ -8,11 +8,12 @@ from codemods.transformers.comparisons import Comparisons
 from codemods.transformers.cuda_functions import CudaFunctions
 from codemods.transformers.cuda_only import CudaOnly
 from codemods.transformers.data_loading import DataLoading
-from codemods.transformers.device_literals import DeviceLiterals, DeviceOptions
+from codemods.transformers.device_literals import DeviceLiterals
 from codemods.transformers.distributed import Backends, DeviceIndices, Parallelism
 from codemods.transformers.environment import Environment
 from codemods.transformers.guards import Guards
 from codemods.transformers.mixed_precision import MixedPrecision
+from codemods.transformers.options import Options
 from codemods.transformers.placement import Placement
 from codemods.transformers.precision import Precision
 from codemods.transformers.tensor_types import TensorTypes
@@ -31,7 +32,7 @@ CODEMODS: tuple[type[Codemod], ...] = (
     MixedPrecision,
     Comparisons,
     Guards,
-    DeviceOptions,
+    Options,
     DeviceLiterals,
     CudaFunctions,
     Placement,

@@ -120,7 +120,9 @@ def branch_is_portable(codemod: Codemod) -> bool:
             around = codemod.context.module.statements.path_to(codemod.offset(ancestor.test))
             statement = next((s for s in reversed(around) if isinstance(s, ast.If)), None)
             module = codemod.context.module
-            return statement is not None and choice_is_portable(statement, module.statements.following(statement), module)
+            return statement is not None and choice_is_portable(
+                statement, module.statements.following(statement), module
+            )
         if not isinstance(ancestor, cst.BooleanOperation | cst.UnaryOperation | cst.Comparison | cst.Attribute):
             return False
     return False

@@ -44,7 +44,7 @@ class CudaFunctions(Codemod):
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         """``torch.cuda.current_device()`` in a place that takes a device: an integer would mean CUDA there."""
         name = self.qualified(original_node.func)
-        if name == "torch.cuda.current_device" and device_role(self, original_node) in (Role.OBJECT, Role.TORCH_DEVICE):
+        if name == "torch.cuda.current_device" and self._takes_device(original_node):
             index = self.call_helper("current_device")
             return self.rewrite("UC501", original_node, self.device(index))
         if name in ("getattr", "hasattr", "setattr") or dotted_name(original_node.func) in ("getattr", "hasattr"):
@@ -68,6 +68,13 @@ class CudaFunctions(Codemod):
         )
         rule = "UC401" if module.startswith("torch.cuda.amp") else "UC502"
         return self.rewrite(rule, original_node, replacement, uses_helper=False)
+
+    def _takes_device(self, node: cst.Call) -> bool:
+        """Whether a call stands where a device is taken; the functions of torch.cuda take an index as well."""
+        call = self.parent(2)
+        if isinstance(call, cst.Call) and (self.qualified(call.func) or "").startswith("torch.cuda."):
+            return False
+        return device_role(self, node) in (Role.OBJECT, Role.TORCH_DEVICE)
 
     # -- one name --------------------------------------------------------------------------------------------------
 

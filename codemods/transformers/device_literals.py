@@ -6,10 +6,9 @@ import ast
 
 import libcst as cst
 
-from codemods.findings import Tier
 from codemods.transformers.base import Codemod
 from codemods.transformers.expressions import CudaDevice, argument, cuda_device, has_star, string_value
-from codemods.transformers.roles import DEVICE_NAME, Role, device_role, names_option
+from codemods.transformers.roles import Role, device_role
 
 
 class DeviceLiterals(Codemod):
@@ -87,33 +86,6 @@ class DeviceLiterals(Codemod):
         if isinstance(kind.value, cst.Integer) and len(original.args) == 1:
             return self.rewrite("UC104", original, self.device(kind.value))
         return updated
-
-
-class DeviceOptions(Codemod):
-    """Command-line options for a device: the values that they accept."""
-
-    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        choices = self._choices(original_node)
-        if choices is None:
-            return updated_node
-        position = original_node.args.index(choices)
-        kept = updated_node.args[position]
-        wrapped = kept.with_changes(value=self.call_helper("device_choices", kept.value))
-        args = [*updated_node.args[:position], wrapped, *updated_node.args[position + 1 :]]
-        return self.rewrite("UC206", original_node, updated_node.with_changes(args=args), tier=Tier.SAFE)
-
-    def _choices(self, call: cst.Call) -> cst.Arg | None:
-        """The argument that lists an option's values, if CUDA devices are among them."""
-        function = call.func
-        if isinstance(function, cst.Attribute) and function.attr.value == "add_argument":
-            found = argument(call, None, "choices") if names_option(call, DEVICE_NAME) else None
-        elif self.qualified(function) == "click.Choice":
-            found = argument(call, 0, "choices")
-        else:
-            found = None
-        if found is None or not isinstance(found.value, cst.List | cst.Tuple):
-            return None
-        return found if any(cuda_device(element.value) for element in found.value.elements) else None
 
 
 def _extends(node: ast.AST, name: str) -> bool:

@@ -14,7 +14,7 @@ from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.comparisons import follows
 from codemods.transformers.expressions import CudaDevice, cuda_device, string_value
-from codemods.transformers.regions import is_test_condition
+from codemods.transformers.regions import decides_tests, is_test_condition
 from codemods.transformers.roles import Role, device_role
 
 _AVAILABLE = "torch.cuda.is_available"
@@ -110,7 +110,7 @@ class Guards(Codemod):
     def _availability(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
         if original.args:
             return updated
-        if self._decides_a_test(original):
+        if self._decides_a_test():
             self.report("UC807", original)
             return updated
         gate = self._cuda_only_gate(original)
@@ -136,11 +136,14 @@ class Guards(Codemod):
         statement = self._if_statement()
         return statement is not None and "torch.cuda." in _source(statement, self.context.module.text)
 
-    def _decides_a_test(self, original: cst.Call) -> bool:
-        """``@pytest.mark.skipif(not torch.cuda.is_available())`` and ``if not ...: pytest.skip()``"""
-        calls = [a for a in self.context.ancestors if isinstance(a, cst.Call)]
-        if any(is_test_condition(dotted_name(call.func)) for call in calls):
+    def _decides_a_test(self) -> bool:
+        """``if not torch.cuda.is_available(): pytest.skip()``, and flags that stand in the conditions of tests."""
+        if any(isinstance(a, cst.Call) and is_test_condition(dotted_name(a.func)) for a in self.context.ancestors):
             return True
+        assignment = next((a for a in self.context.ancestors if isinstance(a, cst.Assign)), None)
+        if assignment is not None:
+            names = (dotted_name(target.target) for target in assignment.targets)
+            return any(name and decides_tests(self.context.module, name) for name in names)
         statement = self._if_statement()
         return statement is not None and any(_is_skip(s) for s in statement.body)
 

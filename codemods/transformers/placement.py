@@ -49,6 +49,10 @@ class Placement(Codemod):
         if own is not None:
             self.report("UC106", original, f"class {own.name} defines it")
             return updated
+        similar = self._similar_class(receiver)
+        if similar is not None:
+            self.report("UC106", original, f"it may be a {similar.name}, which defines `cuda` but no `to`")
+            return updated
         if self._is_storage_of_map_location(receiver):
             return updated
         if has_star(original):
@@ -59,8 +63,7 @@ class Placement(Codemod):
             self.report("UC101", original, "its arguments are not those of torch's `cuda`", tier=Tier.MANUAL)
             return updated
         replacement = updated.with_changes(func=kept.with_changes(attr=cst.Name("to")), args=args)
-        doubt = self._doubt(receiver)
-        return self.rewrite("UC101", original, replacement, doubt, tier=Tier.REVIEW if doubt else None)
+        return self.rewrite("UC101", original, replacement)
 
     def _arguments_of_to(self, original: cst.Call, updated: cst.Call) -> list[cst.Arg] | None:
         """The arguments of ``.to`` that mean the same, ``None`` if one of them is not known."""
@@ -137,14 +140,13 @@ class Placement(Codemod):
             return next((s.name for s in reversed(around) if isinstance(s, ast.ClassDef)), None)
         return None
 
-    def _doubt(self, receiver: cst.BaseExpression) -> str:
-        """Why the receiver may be something else than a tensor or module of torch."""
-        lacking = [own for own in self.context.project.own_cuda.values() if not own.has_to]
-        name = (dotted_name(receiver) or "").split(".")[-1]
-        if not name or not lacking or self._class_name(receiver):
-            return ""
-        similar = [own for own in lacking if own.name.lower() in name.lower() or name.lower() in own.name.lower()]
-        return f"may be a {similar[0].name}, which defines `cuda` but no `to`" if similar and len(name) > 2 else ""
+    def _similar_class(self, receiver: cst.BaseExpression) -> OwnCuda | None:
+        """A class with ``cuda`` but without ``to`` that a receiver of unknown type is named after."""
+        name = (dotted_name(receiver) or "").split(".")[-1].lower()
+        if len(name) < 3 or self._class_name(receiver):
+            return None
+        lacking = (own for own in self.context.project.own_cuda.values() if not own.has_to)
+        return next((own for own in lacking if own.name.lower() in name or name in own.name.lower()), None)
 
     def _is_storage_of_map_location(self, receiver: cst.BaseExpression) -> bool:
         """``lambda storage, loc: storage.cuda(i)``: the rule for ``map_location`` replaces the whole lambda."""

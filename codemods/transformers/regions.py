@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codemods.analysis.module import Module
@@ -30,18 +29,19 @@ class Region:
 
 _SCRIPT = Region("UC806", Tier.MANUAL)
 _KERNEL = Region("UC804", Tier.NOTE)
-_CUDA_TEST = Region("UC807", Tier.NOTE)
+_TEST_CONDITION = Region("UC807", Tier.MANUAL)
+_TEST_BODY = Region("UC807", Tier.NOTE)
 
 
 def region_at(module: Module, offset: int) -> Region | None:
     """The region around an offset, if any."""
     for statement in module.statements.path_to(offset):
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            inside_body = offset >= module.lines.start(statement.body[0])
             for decorator in statement.decorator_list:
                 region = _region_of(decorator, module)
-                if region is not None and (inside_body or region is not _CUDA_TEST):
-                    return region
+                if region is not None:
+                    inside = offset >= module.lines.start(statement.body[0])
+                    return _TEST_BODY if region is _TEST_CONDITION and inside else region
     return None
 
 
@@ -54,8 +54,20 @@ def _region_of(decorator: ast.expr, module: Module) -> Region | None:
     if name in _KERNELS:
         return _KERNEL
     if isinstance(decorator, ast.Call) and is_test_condition(dotted) and _asks_for_cuda(decorator, module):
-        return _CUDA_TEST
+        return _TEST_CONDITION
     return None
+
+
+def decides_tests(module: Module, name: str) -> bool:
+    """Whether a variable stands in the condition of a test: ``@unittest.skipIf(not TEST_CUDA, ...)``."""
+    return any(
+        isinstance(decorator, ast.Call)
+        and is_test_condition(dotted_name(decorator.func))
+        and any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(decorator))
+        for statement in ast.walk(module.tree)
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for decorator in statement.decorator_list
+    )
 
 
 def is_test_condition(dotted: str | None) -> bool:
@@ -64,13 +76,13 @@ def is_test_condition(dotted: str | None) -> bool:
     return last in ("skipif", "skipIf", "skipUnless", "parametrize", "xfail", "skip", "skipTest", "importorskip")
 
 
-def _asks_for_cuda(call: ast.Call, module: Module) -> bool:
-    return any("torch.cuda.is_available" in name for name in _names_in(call, module))
-
-
-def _names_in(node: ast.AST, module: Module) -> Iterator[str]:
+def _asks_for_cuda(node: ast.AST, module: Module) -> bool:
+    """Whether an expression names ``torch.cuda``, or a variable that was made of it."""
     for child in ast.walk(node):
-        if isinstance(child, ast.Attribute | ast.Name):
-            dotted = dotted_name(child)
-            if dotted:
-                yield module.names.qualified(dotted, module.lines.start(child)) or ""
+        if isinstance(child, ast.Attribute) and child.attr == "cuda":
+            return True
+        if isinstance(child, ast.Name):
+            values = module.names.values(child.id, module.lines.start(child)) or []
+            if any(isinstance(part, ast.Attribute) and part.attr == "cuda" for v in values for part in ast.walk(v)):
+                return True
+    return False

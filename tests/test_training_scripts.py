@@ -1,104 +1,79 @@
-"""The original training scripts of fixtures/ learn under tests/cuda_on_cpu.py, the baseline for the converted ones."""
+"""The training scripts of fixtures/: the originals learn under tests/cuda_on_cpu.py, and the converted ones do the same.
+
+Losses are compared to the last digit: the original whose CUDA calls land on the CPU, against its conversion with
+``AI_DEVICE=cpu``; and a script with a CPU path of its own, against its conversion with ``AI_DEVICE`` unset.
+"""
 
 from __future__ import annotations
 
 import math
-import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
+from fixture_runs import CUDA_ONLY, FIRST_RUNS, FIXTURES, HARNESS, ROOT, RUNS, WITH_CPU_PATH, Started, losses_of, run_python
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from codemods.engine.run import Request, run
+from codemods.report.patch import write
 
-ROOT = Path(__file__).resolve().parent.parent
-FIXTURES = ROOT / "fixtures"
-HARNESS = ROOT / "tests" / "cuda_on_cpu.py"
-SECONDS = 120  # no run may hang the tests
-
-Finished: TypeAlias = "subprocess.CompletedProcess[str]"
-
-
-@dataclass(frozen=True)
-class Run:
-    """One table of fixtures/scripts/scripts.toml."""
-
-    script: str
-    about: str
-    processes: int
-    has_cpu_path: bool
-    args: list[str]
-    cpu_args: list[str] = field(default_factory=list)
-
-    def under_harness(self, folder: Path) -> Finished:
-        launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.processes}"]
-        start = launcher if self.processes > 1 else []
-        return run_python([*start, str(HARNESS), str(FIXTURES / self.script), *self.args], folder)
-
-    def on_plain_cpu(self, folder: Path) -> Finished:
-        return run_python([str(FIXTURES / self.script), *(self.cpu_args or self.args)], folder)
-
-
-def run_python(arguments: list[str], folder: Path) -> Finished:
-    """Run Python in a folder, which replaces ``{folder}`` in an argument. One thread, so that sums keep their order."""
-    command = [sys.executable, *(argument.replace("{folder}", str(folder)) for argument in arguments)]
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=SECONDS,
-    )
-
-
-def losses_of(finished: Finished) -> list[tuple[int, float]]:
-    """Give step and loss of every line ``loss <step> <loss>``."""
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    lines = (line.split() for line in finished.stdout.splitlines())
-    return [(int(words[1]), float(words[2])) for words in lines if len(words) == 3 and words[0] == "loss"]
-
-
-def read_runs() -> dict[str, Run]:
-    tables = tomllib.loads((FIXTURES / "scripts" / "scripts.toml").read_text("utf-8"))
-    return {name: Run(**table) for name, table in tables.items()}
-
-
-RUNS = read_runs()
-FIRST_RUNS = {run.script: name for name, run in reversed(RUNS.items())}.values()  # one for each script
-WITH_CPU_PATH = [name for name in FIRST_RUNS if RUNS[name].has_cpu_path]
-CUDA_ONLY = [name for name in FIRST_RUNS if not RUNS[name].has_cpu_path]
 without_gpu = pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="tells nothing on a machine with a GPU")
 
 
-class Started:
-    """Runs in the background, two at a time, each in a folder of its own."""
+class Originals(Started):
+    """All runs of the originals: under the harness, and the first of each script as it is."""
 
     def __init__(self, pool: ThreadPoolExecutor, folder: Path) -> None:
-        self.folder = folder
-        self.pool = pool
+        super().__init__(pool, folder)
         self.harness = {name: self.start(run.under_harness, f"{name}_harness") for name, run in RUNS.items()}
         self.plain = {name: self.start(RUNS[name].on_plain_cpu, f"{name}_plain") for name in FIRST_RUNS}
 
-    def start(self, run: Callable[[Path], Finished], folder: str) -> Future[Finished]:
-        (self.folder / folder).mkdir()
-        return self.pool.submit(run, self.folder / folder)
+
+class Converted(Started):
+    """All runs of the converted scripts: on the CPU by AI_DEVICE, and by their own CPU path without it."""
+
+    def __init__(self, pool: ThreadPoolExecutor, folder: Path) -> None:
+        super().__init__(pool, folder)
+        self.fixtures = converted_copy(folder / "fixtures")
+        self.selected = {
+            name: self.start(lambda f, r=run: r.with_ai_device("cpu", f, self.fixtures), f"{name}_selected")
+            for name, run in RUNS.items()
+        }
+        self.unset = {
+            name: self.start(lambda f, r=RUNS[name]: r.on_plain_cpu(f, self.fixtures), f"{name}_unset")
+            for name in WITH_CPU_PATH
+        }
+
+
+def converted_copy(folder: Path) -> Path:
+    """A copy of fixtures/ in which every script folder and repository is converted as a repository of its own."""
+    for kind in ("scripts", "repositories"):
+        shutil.copytree(FIXTURES / kind, folder / kind)
+        for root in (path for path in (folder / kind).iterdir() if path.is_dir()):
+            outcome = run(Request(paths=(root,)))
+            write(outcome)
+            assert not outcome.failures
+    return folder
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+def pool() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(2) as pool:
-        yield Started(pool, tmp_path_factory.mktemp("originals"))
+        yield pool
         pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture(scope="module")
+def started(pool: ThreadPoolExecutor, tmp_path_factory: pytest.TempPathFactory) -> Originals:
+    return Originals(pool, tmp_path_factory.mktemp("originals"))
+
+
+@pytest.fixture(scope="module")
+def converted(started: Originals, tmp_path_factory: pytest.TempPathFactory) -> Converted:
+    return Converted(started.pool, tmp_path_factory.mktemp("converted"))
 
 
 def mean(values: list[float]) -> float:
@@ -106,7 +81,7 @@ def mean(values: list[float]) -> float:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_original_learns_under_the_harness(name: str, started: Started) -> None:
+def test_original_learns_under_the_harness(name: str, started: Originals) -> None:
     values = [loss for _, loss in losses_of(started.harness[name].result())]
     assert len(values) >= 3
     assert all(math.isfinite(value) for value in values)
@@ -116,16 +91,27 @@ def test_original_learns_under_the_harness(name: str, started: Started) -> None:
 
 @without_gpu
 @pytest.mark.parametrize("name", WITH_CPU_PATH)
-def test_cpu_path_prints_the_losses_of_the_harness(name: str, started: Started) -> None:
+def test_cpu_path_prints_the_losses_of_the_harness(name: str, started: Originals) -> None:
     assert losses_of(started.plain[name].result()) == losses_of(started.harness[name].result())
 
 
 @without_gpu
 @pytest.mark.parametrize("name", CUDA_ONLY)
-def test_original_without_cpu_path_needs_cuda(name: str, started: Started) -> None:
+def test_original_without_cpu_path_needs_cuda(name: str, started: Originals) -> None:
     finished = started.plain[name].result()
     assert finished.returncode != 0
     assert any(word in finished.stderr for word in ("CUDA", "GPU")), finished.stderr
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_converted_script_has_the_losses_of_the_original(name: str, started: Originals, converted: Converted) -> None:
+    assert losses_of(converted.selected[name].result()) == losses_of(started.harness[name].result())
+
+
+@without_gpu
+@pytest.mark.parametrize("name", WITH_CPU_PATH)
+def test_converted_script_keeps_its_cpu_path(name: str, started: Originals, converted: Converted) -> None:
+    assert losses_of(converted.unset[name].result()) == losses_of(started.plain[name].result())
 
 
 def test_every_training_script_has_a_run() -> None:
@@ -143,7 +129,7 @@ def test_layouts_that_a_conversion_must_keep() -> None:
     assert b"\n\t" in tabs
 
 
-def test_export_reads_the_checkpoint_of_the_package(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export_reads_the_checkpoint_of_the_package(started: Originals, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = FIXTURES / "repositories" / "package_with_scripts"
     losses_of(started.harness["package_with_scripts"].result())
     monkeypatch.setenv("PYTHONPATH", str(repository))
