@@ -1,4 +1,4 @@
-"""The rule catalogue: one TOML file a rule in ``rules/catalogue``, with the examples that are its tests and its documentation."""
+"""The rule catalogue: one TOML file a rule, with the examples that are its tests and its documentation at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-
 
 from codemods.findings import Tier
 from codemods.toml import read_rules, rules_folder

@@ -121,7 +121,13 @@ def in_form(text: str, form: str) -> bytes:
     if form == "utf-8-bom":
         return b"\xef\xbb\xbf" + text.encode()
     if form == "notebook":
-        cell = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": [text]}
+        cell: dict[str, object] = {
+            "cell_type": "code",
+            "execution_count": None,
+            "metadata": {},
+            "outputs": [],
+            "source": [text],
+        }
         return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1).encode()
     return text.encode(form)
 
@@ -154,7 +160,7 @@ def result_of(folder: Path) -> Result:
 
 def _run_all(jobs: Sequence[Job]) -> None:
     """Runs each job in a fork, so that torch is imported once only."""
-    import torch._dynamo  # optimizers import it when they are used, and it takes seconds
+    import torch._dynamo  # noqa: F401 - optimizers import it when they are used, and it takes seconds
 
     for job in jobs:
         child = os.fork()

@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from cases import Behaviour, Case, Result, in_form, load_case, load_cases, result_of
 from click.testing import CliRunner
 
 from codemods.analysis.project import Project
@@ -25,7 +26,6 @@ from codemods.engine.run import Outcome, Request, run
 from codemods.findings import Finding, Tier
 from codemods.runtime import helper_source
 from codemods.source.document import Document
-from cases import Behaviour, Case, Result, in_form, load_case, load_cases, result_of
 
 CASES = {case.id: case for case in load_cases()}
 CONVERTED = [
@@ -146,7 +146,7 @@ def test_statement_by_statement_equals_the_whole_module(name: str, form: str) ->
 @by_change
 def test_no_other_line_moves(name: str, form: str) -> None:
     """Each line that is not kept was named by a finding, or is an import."""
-    outcome, after = converted(name, form)
+    outcome, _ = converted(name, form)
     for done in outcome.changed:
         before = done.document.raw.splitlines(keepends=True)
         now = done.after.splitlines(keepends=True)

@@ -1,15 +1,16 @@
 """What the names of a module mean: imports and aliases, scopes, shadowing, star imports, simple values.
 
-One pass over the ``ast`` collects what every scope binds. Questions are then asked by byte offset, so that they can come
-from any tree of the same text. A name whose meaning is not certain has none: ``qualified`` answers ``None``.
+One pass over the ``ast`` collects what every scope binds. Questions are then asked by byte offset, so that they can
+come from any tree of the same text. A name whose meaning is not certain has none: ``qualified`` answers ``None``.
 """
 
 from __future__ import annotations
 
 import ast
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from codemods.analysis.positions import Lines
 
@@ -87,7 +88,7 @@ class Names:
         return []
 
     def qualified(self, dotted: str, offset: int) -> str | None:
-        """The full name of ``dotted`` as used at an offset, e.g. ``torch.cuda.amp`` for ``th.cuda.amp``; ``None`` if unsure."""
+        """The full name of ``dotted`` at an offset, e.g. ``torch.cuda.amp`` for ``th.cuda.amp``; ``None`` if unsure."""
         return self._qualified(dotted, offset, frozenset())
 
     def _qualified(self, dotted: str, offset: int, seen: frozenset[str]) -> str | None:
@@ -325,7 +326,7 @@ class _Collector:
                 yield arg.annotation
 
 
-_SPECIAL = {
+_SPECIAL: dict[type[ast.AST], Callable[[_Collector, Any, Scope], None]] = {
     ast.Name: _Collector.name,
     ast.Constant: _Collector.leaf,
     ast.Import: _Collector.import_,

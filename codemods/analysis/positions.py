@@ -14,7 +14,7 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 class Lines:
     """Maps the lines and columns of ``ast`` to byte offsets of the UTF-8 text, and back.
 
-    Python's tokenizer ends a line at ``\\n``, ``\\r\\n`` and a lone ``\\r``, and nowhere else (no form feed, no U+2028).
+    Python's tokenizer ends a line at ``\\n``, ``\\r\\n`` and a lone ``\\r``, and nowhere else.
     """
 
     def __init__(self, utf8: bytes) -> None:

@@ -26,8 +26,9 @@ from codemods.findings import Tier
 @click.option("--helper", metavar="MODULE", help="Use this module of the repository instead of writing ai_device.py.")
 @click.option("--helper-name", metavar="NAME", help="Call the helper something else than ai_device.")
 @click.option("--stats", is_flag=True, help="Show figures by rule.")
+@click.option("--notes", is_flag=True, help="List what is harmless on other devices, too.")
 def command(
-    paths: tuple[Path, ...], format_: str, write: bool, output: Path | None, stats: bool, **options: Any
+    paths: tuple[Path, ...], format_: str, write: bool, output: Path | None, stats: bool, notes: bool, **options: Any
 ) -> None:
     """Converts CUDA-only code: prints the change as a patch, and what is left to a person.
 
@@ -42,7 +43,8 @@ def command(
             raise
         click.echo(f"uncuda: {error}", err=True)
         sys.exit(2)
-    _show(outcome, format_, output, write, stats)
+    _show(outcome, format_, output, write)
+    _show_report(outcome, stats, notes)
     sys.exit(outcome.exit_code)
 
 
@@ -80,12 +82,11 @@ def _is_expected(error: Exception) -> bool:
     return isinstance(error, ConfigError) or type(error).__name__ == "HelperConflict"
 
 
-def _show(outcome: Outcome, format_: str, output: Path | None, write: bool, stats: bool) -> None:
+def _show(outcome: Outcome, format_: str, output: Path | None, write: bool) -> None:
     if outcome.conversions or outcome.helpers:
         _show_changes(outcome, format_, output, write)
     elif format_ == "json":
         _print_json(outcome)
-    _show_report(outcome, stats)
 
 
 def _show_changes(outcome: Outcome, format_: str, output: Path | None, write: bool) -> None:
@@ -129,13 +130,13 @@ def _print_patch(patch: bytes) -> None:
         sys.stdout.buffer.flush()
 
 
-def _show_report(outcome: Outcome, stats: bool) -> None:
+def _show_report(outcome: Outcome, stats: bool, notes: bool) -> None:
     if sys.stderr.isatty():
         from codemods.report.terminal import print_report
 
-        print_report(outcome, Path.cwd(), stats=stats)
+        print_report(outcome, Path.cwd(), stats=stats, notes=notes)
         return
     from codemods.report import text
 
-    for line in text.report_lines(outcome, Path.cwd(), stats=stats):
+    for line in text.report_lines(outcome, Path.cwd(), stats=stats, notes=notes):
         click.echo(line, err=True)

@@ -42,7 +42,12 @@ def import_edits(module: Module, changed: Sequence[Edit], statement: str | None,
         return [edit for edits in removals.values() for edit in edits]
     before_use = [s for s in module.tree.body if module.statements.start(s) <= first_use]
     anchor = _last_import_at_the_top(before_use[:-1])
-    if anchor in removals and len(removals[anchor]) == 1 and removals[anchor][0].end >= module.lines.end(anchor):
+    if (
+        anchor is not None
+        and anchor in removals
+        and len(removals[anchor]) == 1
+        and removals[anchor][0].end >= module.lines.end(anchor)
+    ):
         (gone,) = removals.pop(anchor)
         added = Edit(gone.start, gone.end, statement if gone.replacement else statement + module.newline)
     elif anchor is not None:
@@ -112,7 +117,7 @@ def _line_end(utf8: bytes, offset: int) -> int:
     return match.start() if match else len(utf8)
 
 
-def _removals(module: Module, changed: Sequence[Edit]) -> Iterator[tuple[ast.stmt | None, list[Edit]]]:
+def _removals(module: Module, changed: Sequence[Edit]) -> Iterator[tuple[ast.stmt, list[Edit]]]:
     """By statement, the edits that remove imports of torch which the edits left without a use."""
     if module.path.name == "__init__.py":
         return  # its imports are what the package offers

@@ -1,7 +1,7 @@
 """Runs the codemods over a module: over the statements that hit, or over the whole module at once.
 
-Both ways give the same findings. The first is a few hundred times faster, since only small pieces go through libcst; the
-second is for texts of which a piece cannot be cut out safely.
+Both ways give the same findings. The first is far faster, since only small pieces go through libcst; the second is
+for texts of which a piece cannot be cut out safely.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _cannot_be_lost(text: str) -> bool:
 
 
 def _places(module: Module) -> list[int]:
-    """Offsets that the codemods should see: trigger words, and uses of names that stand for a part of ``torch.cuda``."""
+    """Offsets that the codemods should see: trigger words, and uses of names for a part of ``torch.cuda``."""
     aliases = {name for prefix in _ALIASED for name in module.names.imported_as(prefix)}
     uses = [offset for name, offset in module.names.uses if name in aliases]
     return sorted({*load_triggers().offsets(module.utf8), *uses})
@@ -114,10 +114,11 @@ def _guard_around(module: Module, offset: int) -> str | None:
 
 
 def _choices(statement: ast.stmt, module: Module, offset: int) -> Iterator[ast.IfExp]:
-    for node in ast.walk(statement):
-        if isinstance(node, ast.IfExp) and _asks_availability(node.test):
-            if module.lines.start(node) <= offset < module.lines.end(node):
-                yield node
+    choices = (node for node in ast.walk(statement) if isinstance(node, ast.IfExp))
+    for choice in choices:
+        around = module.lines.start(choice) <= offset < module.lines.end(choice)
+        if around and _asks_availability(choice.test):
+            yield choice
 
 
 def _asks_availability(test: ast.expr) -> bool:

@@ -88,7 +88,7 @@ _worker: tuple[Project, Options] | None = None
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Switches the cyclic garbage collector off: trees have no cycles, and looking for some took a fifth of all time."""
+    """Switches the cyclic garbage collector off: trees have no cycles, and the search took a fifth of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

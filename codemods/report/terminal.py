@@ -49,10 +49,12 @@ def _patch_style(line: str) -> str:
     return {"+": "green", "-": "red"}.get(line[:1], "")
 
 
-def print_report(outcome: Outcome, base: Path, *, stats: bool) -> None:
+def print_report(outcome: Outcome, base: Path, *, stats: bool, notes: bool) -> None:
     """What was left and why, figures by rule if asked for, and the summary, on standard error."""
     out = console(stderr=True)
     for path, finding in sorted(left(outcome), key=lambda place: place[1].tier is Tier.NOTE):
+        if finding.tier is Tier.NOTE and not notes:
+            continue
         place = Text(f"{shown(path, base)}:{finding.line}:{finding.column} ", style="bold")
         out.print(place + Text(f"{finding.rule} ", style=_TIER_STYLES[finding.tier]) + Text(finding.message))
     if stats:

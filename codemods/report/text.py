@@ -12,11 +12,12 @@ from codemods.findings import Finding, Tier
 from codemods.report.patch import shown
 
 
-def left_lines(outcome: Outcome, base: Path) -> Iterator[str]:
-    """What was not converted, and why: one line a place, notes last."""
+def left_lines(outcome: Outcome, base: Path, *, notes: bool) -> Iterator[str]:
+    """What was not converted, and why: one line a place; notes only if asked for, and last."""
     places = sorted(left(outcome), key=lambda place: place[1].tier is Tier.NOTE)
     for path, finding in places:
-        yield finding_line(path, finding, base)
+        if notes or finding.tier is not Tier.NOTE:
+            yield finding_line(path, finding, base)
     for path in outcome.cuda_sources:
         yield f"{shown(path, base)}: CUDA source; its kernels have to be ported, it is not touched"
     for path in outcome.notebooks:
@@ -49,7 +50,7 @@ def summary_lines(outcome: Outcome) -> Iterator[str]:
         f" ({applied[Tier.SAFE]} safe, {applied[Tier.REVIEW]} to review)"
     )
     by_hand = sum(count for tier, count in rest.items() if tier is not Tier.NOTE)
-    yield f"{_count(by_hand, 'site')} left to a person, {_count(rest[Tier.NOTE], 'note')}"
+    yield f"{_count(by_hand, 'site')} left to a person, {_count(rest[Tier.NOTE], 'note')} (--notes lists them)"
     failed = len(outcome.failures) + sum(skipped.failed for skipped in outcome.skipped)
     if failed:
         yield f"{_count(failed, 'path')} could not be read or converted"
@@ -68,9 +69,9 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def report_lines(outcome: Outcome, base: Path, *, stats: bool) -> Iterator[str]:
+def report_lines(outcome: Outcome, base: Path, *, stats: bool, notes: bool) -> Iterator[str]:
     """Everything there is to say of a run: what was left, figures by rule if asked for, the summary, problems."""
-    yield from left_lines(outcome, base)
+    yield from left_lines(outcome, base, notes=notes)
     if stats:
         for code, title, converted, remaining in statistics(outcome):
             yield f"{code}  converted {converted:5}  left {remaining:5}  {title}"

@@ -493,8 +493,8 @@ def backend_choices(choices: Iterable[str]) -> list[str]:
 def map_location() -> Any:
     """The ``map_location`` of a ``torch.load`` that had none.
 
-    None on CUDA, where the call is as it was. Elsewhere a function: what was saved on a CUDA device goes to the selected
-    one, what was saved on the CPU (a random-number state, say) stays there.
+    None on CUDA, where the call is as it was. Elsewhere a function: what was saved on a CUDA device goes to the
+    selected one, what was saved on the CPU (a random-number state, say) stays there.
     """
     return None if device_type() == "cuda" else _restore_from_cuda
 
@@ -502,7 +502,7 @@ def map_location() -> Any:
 def _restore_from_cuda(storage: Any, location: str) -> Any:
     if not location.startswith("cuda"):
         return None  # torch restores it where it was
-    return torch.serialization.default_restore_location(storage, str(device()))
+    return torch.serialization.default_restore_location(storage, str(device()))  # type: ignore[no-untyped-call]
 
 
 def profiler_activity() -> Any:

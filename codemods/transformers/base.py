@@ -244,7 +244,7 @@ class Composition(cst.CSTTransformer):
         self.context.ancestors.append(node)
         return not isinstance(node, cst.Import | cst.ImportFrom) and self._holds_place(node)
 
-    def on_leave(self, original: Node, updated: Node) -> Node:  # type: ignore[override]
+    def on_leave(self, original: Node, updated: Node) -> Node:
         """Hands a node to each codemod that looks at its type; the first that changes it has it."""
         self.context.ancestors.pop()
         result: cst.CSTNode = updated
@@ -386,4 +386,5 @@ def _statement_with(node: cst.CSTNode) -> cst.BaseSmallStatement:
         return cst.Expr(cst.Call(cst.Name("f"), [node]))
     if isinstance(node, cst.DictElement):
         return cst.Expr(cst.Dict([node]))
-    return cst.Expr(cst.ensure_type(node, cst.BaseExpression))
+    assert isinstance(node, cst.BaseExpression)
+    return cst.Expr(node)

@@ -207,7 +207,7 @@ def rule_for(name: str) -> str:
 
 
 def moves_as_a_whole(module: str, names: list[str]) -> bool:
-    """Whether the helper offers every name of an import, so that the import can be pointed at the helper as it stands."""
+    """Whether the helper offers every name of an import, so that the import can be pointed at the helper as it is."""
     known = load_cuda_api()
     entries = [known.get(f"{module}.{name}") for name in names]
     return all(entry is not None and entry.action == "helper" and "." not in entry.helper for entry in entries)

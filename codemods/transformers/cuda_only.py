@@ -48,9 +48,8 @@ class CudaOnly(Codemod):
             self.report("UC802", original_node.func)
         elif name in ("exec", "eval") or dotted_name(original_node.func) == "exec":
             self._executed(original_node)
-        elif any(arg.keyword and arg.keyword.value == "fused" and _is_true(arg.value) for arg in original_node.args):
-            if (name or "").startswith("torch.optim."):
-                self.report("UC624", original_node.func)
+        elif (name or "").startswith("torch.optim.") and _is_fused(original_node):
+            self.report("UC624", original_node.func)
         return updated_node
 
     def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.BaseExpression:
@@ -123,5 +122,5 @@ def _has_cuda_source(call: cst.Call) -> bool:
     return ".cu" in code or "cuda" in code.lower()
 
 
-def _is_true(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Name) and node.value == "True"
+def _is_fused(call: cst.Call) -> bool:
+    return any(arg.keyword and arg.keyword.value == "fused" and dotted_name(arg.value) == "True" for arg in call.args)

@@ -72,7 +72,7 @@ class Guards(Codemod):
         return self.rewrite("UC202", original, self.call_helper("available_device", device.index))
 
     def _classic_choice(self, original: cst.IfExp, updated: cst.IfExp | None) -> CudaDevice | None:
-        """The CUDA device that is chosen if CUDA is available and nothing else is asked, with the CPU as the alternative."""
+        """The CUDA device that is chosen if CUDA is available and nothing else is asked; the CPU is the alternative."""
         test: cst.BaseExpression = original.test
         cuda, cpu = original.body, original.orelse
         kept = updated.body if updated else None

@@ -215,12 +215,11 @@ def _maps(call: cst.Call) -> bool:
 
 def _device_of_tensor(original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression | None:
     """``a.get_device()`` as a device is ``a.device``."""
-    if isinstance(original, cst.Call) and isinstance(original.func, cst.Attribute) and not original.args:
-        if original.func.attr.value == "get_device" and isinstance(updated, cst.Call):
-            function = updated.func
-            if isinstance(function, cst.Attribute):
-                return function.with_changes(attr=cst.Name("device"))
-    return None
+    if not isinstance(original, cst.Call) or original.args or not isinstance(updated, cst.Call):
+        return None
+    function = updated.func
+    asks = isinstance(function, cst.Attribute) and function.attr.value == "get_device"
+    return function.with_changes(attr=cst.Name("device")) if asks else None
 
 
 def _last(node: ast.expr) -> str:
