@@ -10,13 +10,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, get_args
 
+from codemods.errors import UserError
+
 FILE = "pyproject.toml"
 _TABLE = "[tool.uncuda]"
 
 TierName = Literal["safe", "review"]
 
 
-class ConfigError(Exception):
+class ConfigError(UserError):
     """Settings that cannot be used; the message names file, key and remedy."""
 
 
@@ -152,3 +154,17 @@ _READERS = {
     "helper": _module,
     "helper-name": _name,
 }
+
+
+def check_helper(module: str | None, name: str | None) -> None:
+    """Checks the helper's module and name as given on the command line.
+
+    Raises:
+        ConfigError: one of them cannot be imported under that name
+    """
+    for option, value, read in (("--helper", module, _module), ("--helper-name", name, _name)):
+        try:
+            if value is not None:
+                read(value)
+        except ValueError as error:
+            raise ConfigError(f"{option} {error}") from None

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from codemods.config import Config, ConfigError
+from codemods.config import Config, check_helper
 from codemods.engine.run import Outcome, Request, run
+from codemods.errors import UserError
 from codemods.findings import Tier
 
 
@@ -38,9 +39,7 @@ def command(
     try:
         request = _request(paths, options)
         outcome = _run(request)
-    except Exception as error:
-        if not _is_expected(error):
-            raise
+    except UserError as error:
         click.echo(f"uncuda: {error}", err=True)
         sys.exit(2)
     _show(outcome, format_, output, write)
@@ -51,6 +50,7 @@ def command(
 def _request(paths: tuple[Path, ...], options: dict[str, Any]) -> Request:
     """The request of the command line, with the project's settings where the command line is silent."""
     config = Config.load(paths[0])
+    check_helper(options["helper"], options["helper_name"])
     return Request(
         paths=tuple(path.absolute() for path in paths),
         exclude=(*config.exclude, *options["exclude"]),
@@ -75,11 +75,6 @@ def _run(request: Request) -> Outcome:
 
     with progress_bar() as progress:
         return run(request, progress)
-
-
-def _is_expected(error: Exception) -> bool:
-    """Errors that a user can mend; the helper's is known only where something was converted."""
-    return isinstance(error, ConfigError) or type(error).__name__ == "HelperConflict"
 
 
 def _show(outcome: Outcome, format_: str, output: Path | None, write: bool) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from codemods.errors import UserError
 from codemods.source.import_graph import ImportGraph, Run
 from codemods.source.module_tree import depth, parent
 from codemods.source.repository import Repository
@@ -20,7 +21,7 @@ MARK = b"# uncuda helper"
 _MARK_LINES = 30
 
 
-class HelperConflict(Exception):  # noqa: N818 (no error of the tool: a state of the repository that its owner resolves)
+class HelperConflict(UserError):  # noqa: N818 (no error of the tool: a state of the repository that its owner resolves)
     """Another module has the helper's name, or none has the name that is set; the message says where and what to do."""
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from codemods.errors import UserError
 from codemods.source.edits import Edit, apply_edits
 
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|$)")
@@ -18,7 +19,7 @@ _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _ASCII = bytes([*b"\t\n\f\r", *range(0x20, 0x7F)])
 
 
-class SourceError(Exception):
+class SourceError(UserError):
     """A file that cannot be read, understood or written; ``reason`` is one line for the user."""
 
     def __init__(self, path: Path, reason: str, line: int | None = None) -> None:
