@@ -54,6 +54,28 @@ def test_names_imported_from_cuda(before: str, expected: str) -> None:
     assert after(f"{before}\nprint({name})\n") == f"{expected}\nprint({name})\n"
 
 
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("from torch import load as fetch\n\nx = fetch(p)\n", "x = fetch(p, map_location=ai_device.map_location())\n"),
+        ("from torch import is_autocast_enabled as on\n\nx = on()\n", "x = ai_device.is_autocast_enabled()\n"),
+        ("from torch.amp import GradScaler as Scaler\n\nx = Scaler()\n", "x = ai_device.GradScaler()\n"),
+        ("from torch import device as dv\n\nx = dv(0)\n", "x = ai_device.device(0)\n"),
+        (
+            "from torch.profiler import ProfilerActivity as PA\n\nx = PA.CUDA\n",
+            "x = ai_device.profiler_activity()\n",
+        ),
+        (
+            "from torch.distributed import init_process_group as start\n\nstart('nccl')\n",
+            "start(ai_device.backend())\n",
+        ),
+    ],
+)
+def test_a_name_that_hides_the_word_is_followed(before: str, expected: str) -> None:
+    assert body_after(before) == expected
+    both_ways(before)
+
+
 def test_a_name_without_counterpart_keeps_its_import_and_the_others_are_replaced_where_they_are_used() -> None:
     source = "from torch.cuda import CUDAGraph, empty_cache\n\ngraph = CUDAGraph()\nempty_cache()\n"
     result = after(source)

@@ -15,7 +15,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from fixture_runs import CUDA_ONLY, FIRST_RUNS, FIXTURES, HARNESS, ROOT, RUNS, WITH_CPU_PATH, Started, losses_of, run_python
+from fixture_runs import (
+    CUDA_ONLY,
+    FIRST_RUNS,
+    FIXTURES,
+    HARNESS,
+    ROOT,
+    RUNS,
+    WITH_CPU_PATH,
+    Started,
+    losses_of,
+    run_python,
+)
 
 from codemods.engine.run import Request, run
 from codemods.report.patch import write

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.module import Module
@@ -134,13 +134,13 @@ def _names_without_use(module: Module, changed: Sequence[Edit]) -> set[str]:
     stretches = sorted((edit.start, edit.end) for edit in changed)
     starts = [start for start, _ in stretches]
 
-    def is_replaced(offset: int) -> bool:
-        index = bisect_right(starts, offset) - 1
+    def is_replaced(name: str, offset: int) -> bool:
+        index = bisect_left(starts, offset + len(name.encode())) - 1
         return index >= 0 and offset < stretches[index][1]
 
     candidates = set(module.names.imported_as("torch"))
     used = {name for name, _ in module.names.uses if name in candidates}
-    used -= {name for name, offset in module.names.uses if name in candidates and not is_replaced(offset)}
+    used -= {name for name, offset in module.names.uses if name in candidates and not is_replaced(name, offset)}
     if not used:
         return used
     words = {word for edit in changed for word in re.findall(r"\w+", edit.replacement)}

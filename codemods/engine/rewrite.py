@@ -45,17 +45,17 @@ def rewrite(
     except RecursionError:
         raise SourceError(module.path, "is nested too deeply to be read") from None
     drafts = sorted(context.drafts, key=lambda draft: (draft.start, draft.end, draft.rule))
-    return [finding_in_group(draft, module) for draft in drafts]
+    return [_finding_in_group(draft, module, helper) for draft in drafts]
 
 
-def finding_in_group(draft: Draft, module: Module) -> Finding:
+def _finding_in_group(draft: Draft, module: Module, helper: str) -> Finding:
     """The finding of a draft, in one group with the availability guard around it.
 
     A device string that cannot be converted is part of the group as well, and so holds the guard back.
     """
     if draft.group is None and (draft.edits or draft.rule == "UC109"):
         draft.group = _guard_around(module, draft.start)
-    return draft.finding(module)
+    return draft.finding(module, helper)
 
 
 def _by_statements(composition: Composition, module: Module) -> bool:

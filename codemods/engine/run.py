@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.analysis.scan import load_triggers
+from codemods.analysis.settings import cuda_settings
 from codemods.findings import Finding, Tier
 from codemods.source.discovery import Found, Skipped, discover, repository_root
 from codemods.source.document import SourceError
@@ -54,6 +55,8 @@ class Outcome:
     failures: list[SourceError] = field(default_factory=list)
     cuda_sources: list[Path] = field(default_factory=list)
     notebooks: list[Path] = field(default_factory=list)
+    settings: list[tuple[Path, int, str]] = field(default_factory=list)
+    """Lines of configuration files that name CUDA: file, line and text."""
     files: int = 0
     """Python files that were looked at."""
 
@@ -68,7 +71,7 @@ class Outcome:
         if self.failures or any(skipped.failed for skipped in self.skipped):
             return 2
         said = any(finding.tier > Tier.NOTE for c in self.conversions for finding in c.findings)
-        return 1 if said or self.cuda_sources or self.notebooks else 0
+        return 1 if said or self.cuda_sources or self.notebooks or self.settings else 0
 
 
 def run(request: Request, progress: Progress | None = None) -> Outcome:
@@ -96,6 +99,9 @@ def _read_hits(request: Request, repository: Repository, outcome: Outcome) -> It
             outcome.skipped.append(item)
         elif item.kind == "cuda-source":
             outcome.cuda_sources.append(item.path)
+        elif item.kind == "settings":
+            raw = _read(item, repository, outcome)
+            outcome.settings += [(item.path, line, text) for line, text in cuda_settings(raw or b"")]
         elif item.kind in ("python", "notebook"):
             raw = _read(item, repository, outcome)
             if raw is None or not triggers.mentioned_in(raw):

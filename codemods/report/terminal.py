@@ -15,7 +15,7 @@ from rich.text import Text
 from codemods.engine.run import Outcome, left
 from codemods.findings import Tier
 from codemods.report.patch import shown
-from codemods.report.text import problem_lines, statistics, summary_lines
+from codemods.report.text import file_lines, problem_lines, statistics, summary_lines
 
 _TIER_STYLES = {Tier.NOTE: "dim", Tier.SAFE: "green", Tier.REVIEW: "yellow", Tier.MANUAL: "red"}
 
@@ -57,6 +57,8 @@ def print_report(outcome: Outcome, base: Path, *, stats: bool, notes: bool) -> N
             continue
         place = Text(f"{shown(path, base)}:{finding.line}:{finding.column} ", style="bold")
         out.print(place + Text(f"{finding.rule} ", style=_TIER_STYLES[finding.tier]) + Text(finding.message))
+    for line in file_lines(outcome, base):
+        out.print(Text(line))
     if stats:
         out.print(_statistics_table(outcome))
     for line in summary_lines(outcome):

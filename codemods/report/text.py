@@ -18,10 +18,17 @@ def left_lines(outcome: Outcome, base: Path, *, notes: bool) -> Iterator[str]:
     for path, finding in places:
         if notes or finding.tier is not Tier.NOTE:
             yield finding_line(path, finding, base)
+    yield from file_lines(outcome, base)
+
+
+def file_lines(outcome: Outcome, base: Path) -> Iterator[str]:
+    """What was found in files that are not Python and not converted."""
     for path in outcome.cuda_sources:
         yield f"{shown(path, base)}: CUDA source; its kernels have to be ported, it is not touched"
     for path in outcome.notebooks:
         yield f"{shown(path, base)}: notebook that mentions CUDA; notebooks are not converted yet"
+    for path, line, text in outcome.settings:
+        yield f"{shown(path, base)}:{line}: the setting `{text}` names CUDA; it is not touched"
 
 
 def finding_line(path: Path, finding: Finding, base: Path) -> str:

@@ -905,6 +905,20 @@ def record_stream(tensor: torch.Tensor, stream: Any) -> None:
         tensor.record_stream(stream)
 
 
+class _OnOneDevice(torch.nn.DataParallel):  # type: ignore[type-arg]
+    """``torch.nn.DataParallel`` off CUDA: passes through to the module, which stays reachable as ``.module``."""
+
+    def __init__(
+        self, module: torch.nn.Module, device_ids: Any = None, output_device: Any = None, dim: int = 0
+    ) -> None:
+        torch.nn.Module.__init__(self)
+        if device_count() > 1:
+            _warn_once("DataParallel uses one device here; DistributedDataParallel uses all of them.")
+        self.module = module
+        self.device_ids: list[int] = []
+        self.dim = dim
+
+
 def _marker(name: str, silent: Any) -> Any:
     def mark(*args: Any, **kwargs: Any) -> Any:
         return getattr(torch.cuda.nvtx, name)(*args, **kwargs) if device_type() == "cuda" else silent
@@ -953,8 +967,6 @@ def tensor_type(name: str) -> str:
     prefix, _, last = name.rpartition(".")
     if prefix != "torch.cuda" or known.type == "cuda":
         return name
-    if not known.legacy_tensors:
-        raise RuntimeError(_no_legacy_type(last))
     return f"torch.{last}" if known is _CPU else f"torch.{known.type}.{last}"
 
 
@@ -982,9 +994,11 @@ def _no_legacy_type(name: str) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    """Looks up ``Stream``, ``Event``, ``OutOfMemoryError``, ``FloatTensor`` and the like on the selected device."""
+    """Looks up ``Stream``, ``Event``, ``DataParallel``, ``FloatTensor`` and the like for the selected device."""
     if name == "OutOfMemoryError":
         return _native(_selected(), name) or getattr(torch, name, None) or torch.cuda.OutOfMemoryError
+    if name == "DataParallel":
+        return torch.nn.DataParallel if device_type() == "cuda" else _OnOneDevice
     if name in ("Stream", "Event", "ExternalStream"):
         return _stream_class(name)
     if any(name in (f"{prefix}Tensor", f"{prefix}Storage") for prefix in _DTYPES):

@@ -76,8 +76,8 @@ class Draft:
     edits: list[Edit] = field(default_factory=list)
     uses_helper: bool = True
 
-    def finding(self, module: Module) -> Finding:
-        """The finished finding."""
+    def finding(self, module: Module, helper: str) -> Finding:
+        """The finished finding; ``helper`` is the helper's local name."""
         line, column = module.position(self.start)
         return Finding(
             rule=self.rule,
@@ -89,7 +89,7 @@ class Draft:
             column=column,
             edits=tuple(sorted(self.edits)),
             group=self.group,
-            uses_helper=bool(self.edits) and self.uses_helper,
+            uses_helper=self.uses_helper and any(helper in edit.replacement for edit in self.edits),
         )
 
 
@@ -340,16 +340,24 @@ class Composition(cst.CSTTransformer):
         after = gap.replacement
         if before == after:
             return None
-        shorter = min(len(before), len(after))
-        head = 0
-        while head < shorter and before[head] == after[head]:
-            head += 1
-        tail = 0
-        while tail < shorter - head and before[-1 - tail] == after[-1 - tail]:
-            tail += 1
+        head = _common_start(before, after)
+        tail = _common_start(before[head:][::-1], after[head:][::-1])
         start = gap.start + len(before[:head].encode())
         end = gap.end - len(before[len(before) - tail :].encode())
         return Edit(start, end, after[head : len(after) - tail])
+
+
+def _common_start(one: str, other: str) -> int:
+    """How many characters two texts share at the start, without cutting a word in two."""
+    differing = (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    length = next(differing, min(len(one), len(other)))
+    while length and _is_word(one, length - 1) and (_is_word(one, length) or _is_word(other, length)):
+        length -= 1
+    return length
+
+
+def _is_word(text: str, index: int) -> bool:
+    return index < len(text) and (text[index].isalnum() or text[index] == "_")
 
 
 def spans_of(tree: cst.Module) -> Mapping[cst.CSTNode, CodeSpan]:

@@ -11,6 +11,7 @@ from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.expressions import CudaDevice, argument, cuda_device, has_star, string_value
 
+_PICKLED = "the whole module is pickled, with the device of each parameter"
 _NO_SPACE = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 
@@ -32,6 +33,9 @@ class Checkpoints(Codemod):
         device = _storage_device(original_node.value, updated_node.value)
         if device is not None:
             return self.rewrite("UC612", original_node, updated_node.with_changes(value=self.device(device.index)))
+        literal = cuda_device(original_node.value)
+        if literal is not None and isinstance(literal.index, cst.Integer):
+            self.report("UC612", original_node, "every process loads to the same device", tier=Tier.NOTE)
         if isinstance(original_node.value, cst.Integer) or string_value(original_node.value) == "gpu":
             self.report("UC612", original_node, "torch.load refuses this value on every device", tier=Tier.MANUAL)
         return updated_node
@@ -75,20 +79,22 @@ class Checkpoints(Codemod):
             for element in saved.elements:
                 if isinstance(element, cst.DictElement) and self._is_device(element.value):
                     self.report("UC613", element)
-        elif isinstance(saved, cst.Name) and self._is_module_parameter(saved):
-            self.report("UC613", call, "the whole module is pickled, with the device of each parameter")
+                elif isinstance(element, cst.DictElement) and self._is_module_parameter(element.value):
+                    self.report("UC613", element, _PICKLED)
+        elif self._is_module_parameter(saved):
+            self.report("UC613", call, _PICKLED)
 
     def _is_device(self, node: cst.BaseExpression) -> bool:
         name = dotted_name(node)
         if name is None:
-            return isinstance(node, cst.Call) and self.qualified(node.func) == "torch.device"
+            asks = isinstance(node, cst.Call) and self.qualified(node.func) == "torch.device"
+            return asks or self.is_helper_call(node, "device", "available_device")
+        makers = {"torch.device", f"{self.context.helper}.device", f"{self.context.helper}.available_device"}
         values = self.context.module.names.values(name, self.offset(node)) or []
-        return any(
-            isinstance(value, ast.Call) and (ast_dotted_name(value.func) or "") == "torch.device" for value in values
-        )
+        return any(isinstance(value, ast.Call) and ast_dotted_name(value.func) in makers for value in values)
 
-    def _is_module_parameter(self, node: cst.Name) -> bool:
-        return node.value in ("net", "model", "module")
+    def _is_module_parameter(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Name) and node.value in ("net", "model", "module")
 
 
 def _storage_device(original: cst.BaseExpression, updated: cst.BaseExpression) -> CudaDevice | None:

@@ -29,6 +29,8 @@ class CudaFunctions(Codemod):
         name = self.qualified(original_node)
         if name is None and self._may_come_from_star(original_node):
             self.report("UC810", original_node)
+        if self._is_query_of_helper(original_node) and self._is_at_import(original_node):
+            self.report("UC509", original_node)
         if name is None or not name.startswith(_NAMESPACES) or self._goes_on(original_node, name):
             return updated_node
         return self._replace(original_node, updated_node, name)
@@ -101,10 +103,10 @@ class CudaFunctions(Codemod):
 
     def _use_helper(self, original: cst.Attribute | cst.Name, known: CudaName) -> cst.BaseExpression:
         tier = Tier.REVIEW if known.tier == "review" else None
-        detail = known.reason if known.tier == "review" else ""
         if known.name in _QUERIES and self._is_at_import(original):
             self.report("UC509", original)
-        return self.rewrite(rule_for(known.name), original, self.helper(known.helper), detail, tier=tier)
+        reason = known.reason.rstrip(".")
+        return self.rewrite(rule_for(known.name), original, self.helper(known.helper), reason, tier=tier)
 
     def _report_without_equivalent(self, original: cst.CSTNode, known: CudaName) -> None:
         parts = [known.reason.rstrip(".")]
@@ -181,6 +183,13 @@ class CudaFunctions(Codemod):
         dotted = dotted_name(node) or ""
         root = dotted.partition(".")[0]
         return dotted.startswith(("cuda.", "torch.cuda.")) and not names.bindings(root, self.offset(node))
+
+    def _is_query_of_helper(self, node: cst.Attribute) -> bool:
+        """A question to the device in code that is converted already."""
+        queries = {name.rpartition(".")[2] for name in _QUERIES}
+        return (
+            isinstance(node.value, cst.Name) and node.value.value == self.context.helper and node.attr.value in queries
+        )
 
     def _is_at_import(self, node: cst.CSTNode) -> bool:
         around = self.context.module.statements.path_to(self.offset(node))

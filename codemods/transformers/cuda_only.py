@@ -18,6 +18,7 @@ _EXTENSIONS = {
     "torch.utils.cpp_extension.load",
     "torch.utils.cpp_extension.load_inline",
 }
+_QUANTISED = re.compile(r"(?:adamw?|lion|lamb|rmsprop|sgd)\w*8bit", re.IGNORECASE)
 _KERNEL_SOURCE = re.compile(r"__global__\s+void|#include\s*<cuda|\bblockIdx\.")
 
 
@@ -55,6 +56,8 @@ class CudaOnly(Codemod):
     def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.BaseExpression:
         if _KERNEL_SOURCE.search(original_node.value):
             self.report("UC805", original_node)
+        elif _QUANTISED.search(original_node.value):
+            self.report("UC801", original_node, "this optimizer comes from bitsandbytes", tier=Tier.NOTE)
         return updated_node
 
     # -- imports ---------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ class DataLoading(Codemod):
         if function.attr.value == "record_stream" and len(original_node.args) == 1:
             tensor, stream = updated_node.func.value, updated_node.args[0]
             return self.rewrite("UC510", original_node, self.call_helper("record_stream", tensor, stream.value))
-        if function.attr.value == "cuda" and self._is_in_worker(original_node):
+        if self._moves_to_device(original_node, function.attr.value) and self._is_in_worker(original_node):
             self.report("UC623", original_node)
         return updated_node
 
@@ -44,6 +44,11 @@ class DataLoading(Codemod):
             return True
         first = call.args[0].value if call.args else None
         return method.attr.value == "to" and (string_value(first) or "").startswith("cuda")
+
+    def _moves_to_device(self, call: cst.Call, method: str) -> bool:
+        """``.cuda()``, or what it becomes."""
+        target = call.args[0].value if method == "to" and call.args else None
+        return method == "cuda" or (target is not None and self.is_helper_call(target, "device"))
 
     def _is_in_worker(self, node: cst.CSTNode) -> bool:
         around = self.context.module.statements.path_to(self.offset(node))

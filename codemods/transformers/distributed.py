@@ -17,7 +17,19 @@ from codemods.transformers.roles import Role, backend_role
 
 _PAIRS = re.compile(r"(?:cpu:gloo,)?cuda:nccl(?:,cpu:gloo)?\Z")
 _NCCL_AVAILABLE = "torch.distributed.is_nccl_available"
-_DATA_PARALLEL = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.data_parallel"}
+_DATA_PARALLEL = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"}
+_COLLECTIVES = {
+    f"torch.distributed.{name}"
+    for name in (
+        "all_reduce",
+        "all_gather",
+        "all_gather_into_tensor",
+        "reduce_scatter",
+        "all_to_all",
+        "broadcast",
+        "reduce",
+    )
+}
 
 
 class Backends(Codemod):
@@ -112,7 +124,9 @@ class DeviceIndices(Codemod):
 
     def _is_data_parallel(self) -> bool:
         call = self.parent()
-        return isinstance(call, cst.Call) and self.qualified(call.func) in _DATA_PARALLEL
+        if not isinstance(call, cst.Call):
+            return False
+        return self.qualified(call.func) in _DATA_PARALLEL or self.is_helper_call(call, "DataParallel")
 
     def _follows_helper(self, node: cst.BaseExpression) -> bool:
         return isinstance(node, cst.Call) and (dotted_name(node.func) or "").startswith(self.context.helper + ".")
@@ -126,19 +140,26 @@ _CHANGES: dict[str, Callable[[DeviceIndices, cst.Arg, cst.Arg], cst.Arg | None]]
 
 
 class Parallelism(Codemod):
-    """Reports what a single process does with several GPUs, and ranks that are used as indices."""
+    """Several devices: driven by one process, selected by rank, or joined by collectives."""
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        name = self.qualified(original_node.func)
+        name = self.qualified(original_node.func) or ""
         if name in _DATA_PARALLEL:
-            self.report("UC304", original_node)
-        elif name is not None and name.endswith("SyncBatchNorm.convert_sync_batchnorm"):
+            replacement = updated_node.with_changes(func=self.helper("DataParallel"))
+            return self.rewrite("UC304", original_node, replacement)
+        if name == "torch.nn.parallel.data_parallel":
+            self.report("UC304", original_node, tier=Tier.MANUAL)
+        elif name.endswith("SyncBatchNorm.convert_sync_batchnorm"):
             self.report("UC305", original_node)
-        elif (
-            name == "torch.cuda.set_device" and original_node.args and self._is_global_rank(original_node.args[0].value)
-        ):
+        elif self._sets_device(original_node, name) and self._is_global_rank(original_node.args[0].value):
             self.report("UC306", original_node.args[0])
+        elif name in _COLLECTIVES and all(draft.rule != "UC308" for draft in self.context.drafts):
+            self.report("UC308", original_node.func)  # once a file: the others behave the same
         return updated_node
+
+    def _sets_device(self, call: cst.Call, name: str) -> bool:
+        """Whether a call selects a device by its index, converted or not."""
+        return bool(call.args) and (name == "torch.cuda.set_device" or self.is_helper_call(call, "set_device"))
 
     def _is_global_rank(self, node: cst.BaseExpression) -> bool:
         """Whether an index comes from the rank among all hosts."""

@@ -46,7 +46,7 @@ class Guards(Codemod):
         return updated_node
 
     def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
-        device = self._classic_choice(original_node, updated_node)
+        device = self._classic_choice(original_node)
         if device is None:
             return updated_node
         role = device_role(self, original_node)
@@ -65,23 +65,20 @@ class Guards(Codemod):
         """``torch.device("cuda" if torch.cuda.is_available() else "cpu")``"""
         if len(original.args) != 1 or not isinstance(original.args[0].value, cst.IfExp):
             return updated
-        kept = updated.args[0].value
-        device = self._classic_choice(original.args[0].value, kept if isinstance(kept, cst.IfExp) else None)
+        device = self._classic_choice(original.args[0].value)
         if device is None:
             return updated
         return self.rewrite("UC202", original, self.call_helper("available_device", device.index))
 
-    def _classic_choice(self, original: cst.IfExp, updated: cst.IfExp | None) -> CudaDevice | None:
+    def _classic_choice(self, original: cst.IfExp) -> CudaDevice | None:
         """The CUDA device that is chosen if CUDA is available and nothing else is asked; the CPU is the alternative."""
         test: cst.BaseExpression = original.test
         cuda, cpu = original.body, original.orelse
-        kept = updated.body if updated else None
         if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
             test, cuda, cpu = test.expression, cpu, cuda
-            kept = updated.orelse if updated else None
         if not isinstance(test, cst.Call) or not self._asks_availability(test) or not self._names_cpu(cpu):
             return None
-        return self._named_cuda(cuda, kept)
+        return self._named_cuda(cuda)
 
     def _asks_availability(self, call: cst.Call) -> bool:
         return self.qualified(call.func) in (_AVAILABLE, "torch.accelerator.is_available") and not call.args
@@ -91,19 +88,15 @@ class Guards(Codemod):
             node = node.args[0].value
         return string_value(node) == "cpu"
 
-    def _named_cuda(self, node: cst.BaseExpression, kept: cst.BaseExpression | None) -> CudaDevice | None:
+    def _named_cuda(self, node: cst.BaseExpression) -> CudaDevice | None:
         if isinstance(node, cst.Call) and self.qualified(node.func) == "torch.device":
             literal = cuda_device(node.args[0].value) if node.args else None
             if literal is None or len(node.args) > 2:
                 return None
-            return CudaDevice(node.args[1].value) if len(node.args) == 2 else literal
+            device = CudaDevice(node.args[1].value) if len(node.args) == 2 else literal
+            return device if _costs_nothing(device.index) else None
         literal = cuda_device(node)
-        if literal is None or isinstance(literal.index, cst.Integer | None):
-            return literal
-        index = literal.index
-        if isinstance(index, cst.Call) and self.qualified(index.func) == "torch.cuda.current_device":
-            return CudaDevice(self.call_helper("current_device"))
-        return literal
+        return literal if literal is not None and _costs_nothing(literal.index) else None
 
     # -- torch.cuda.is_available() -------------------------------------------------------------------------------
 
@@ -118,7 +111,8 @@ class Guards(Codemod):
             self.report("UC201", original, gate, tier=Tier.MANUAL)
             return updated
         if self._is_requirement(original):
-            return self.rewrite("UC205", original, self.call_helper("is_usable"))
+            detail = "the text of the message still names CUDA" if self._message_names_cuda() else ""
+            return self.rewrite("UC205", original, self.call_helper("is_usable"), detail)
         if self._knows_other_accelerators(original):
             return self.rewrite("UC201", original, self.call_helper("is_usable"))
         if self._chooses_dtype():
@@ -150,8 +144,11 @@ class Guards(Codemod):
     def _cuda_only_gate(self, original: cst.Call) -> str:
         """Why a guard stays: it gates something that is CUDA's alone, or stands beside a question that stays."""
         arg = next((a for a in reversed(self.context.ancestors) if isinstance(a, cst.Arg)), None)
-        if arg is not None and arg.keyword is not None and arg.keyword.value in ("fused", "use_fused"):
+        keyword = arg.keyword.value if arg is not None and arg.keyword is not None else ""
+        if keyword in ("fused", "use_fused"):
             return "it gates a fused CUDA kernel"
+        if keyword in ("gpus", "num_gpus", "accelerator", "devices"):
+            return "it is an argument of a framework with a device layer of its own"
         package = self._required_package()
         if package:
             return f"it guards {package}, which needs CUDA"
@@ -186,6 +183,16 @@ class Guards(Codemod):
             isinstance(a, cst.UnaryOperation) and isinstance(a.operator, cst.Not) for a in self.context.ancestors
         )
         return negated and _stops(statement.body[-1])
+
+    def _message_names_cuda(self) -> bool:
+        assertion = next((a for a in self.context.ancestors if isinstance(a, cst.Assert)), None)
+        if assertion is not None:
+            return "CUDA" in (string_value(assertion.msg) or "")
+        statement = self._if_statement()
+        constants = (
+            n for s in (statement.body if statement else ()) for n in ast.walk(s) if isinstance(n, ast.Constant)
+        )
+        return any(isinstance(constant.value, str) and "CUDA" in constant.value for constant in constants)
 
     def _knows_other_accelerators(self, original: cst.Call) -> bool:
         """A chain that asks for other accelerators next: the author's order counts as long as nothing is selected."""
@@ -226,6 +233,11 @@ class Guards(Codemod):
 
     def _is_whole_test(self, header: cst.If) -> bool:
         return self.parent() is header
+
+
+def _costs_nothing(index: cst.BaseExpression | None) -> bool:
+    """Whether an index may be computed where the CPU is chosen too: a call might ask the device, or fail."""
+    return index is None or isinstance(index, cst.Integer | cst.Name | cst.Attribute)
 
 
 def _is_torch_device(node: cst.BaseExpression) -> bool:

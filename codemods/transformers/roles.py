@@ -192,10 +192,10 @@ def _device_argument(codemod: Codemod, call: cst.Call, arg: cst.Arg) -> Role:
         return Role.OBJECT
     if _is_cuda_call(name) or (name in _FIRST_IS_DEVICE and position == 0):
         return Role.OBJECT
-    if keyword == "device" and ((name or "").startswith("torch.") or method in _TENSOR_FACTORY_METHODS):
+    if keyword == "device" and (_is_torch(name) or method in _TENSOR_FACTORY_METHODS):
         return Role.OBJECT
     if keyword == "default" and _last_name(call.func) in _OPTION_CALLS:
-        return Role.OPTION if names_option(call, DEVICE_NAME) else Role.UNKNOWN
+        return Role.OPTION if names_option(call, DEVICE_NAME) or _is_used_as_device(codemod, call) else Role.UNKNOWN
     if keyword in ("help", "description", "reason", "msg") or _last_name(call.func) in _PROSE_CALLS:
         return Role.LABEL
     if keyword and DEVICE_NAME.search(keyword):
@@ -236,8 +236,25 @@ def is_own_variable(codemod: Codemod, call: cst.Call, name: str | None) -> bool:
     return bool(call.args) and string_value(call.args[0].value) == "AI_DEVICE"
 
 
+def _is_torch(name: str | None) -> bool:
+    """Whether a function is torch's own; ``torch.hub.load`` hands its arguments to a function of somebody else's."""
+    return name is not None and name.startswith("torch.") and not name.startswith("torch.hub.")
+
+
 def _is_cuda_call(name: str | None) -> bool:
     return bool(name) and str(name).startswith("torch.cuda.")
+
+
+def _is_used_as_device(codemod: Codemod, option: cst.Call) -> bool:
+    """Whether the value of a command-line option of any name goes to a place that takes a device."""
+    flags = [text for arg in option.args if arg.keyword is None and (text := string_value(arg.value))]
+    names = {flag.lstrip("-").replace("-", "_") for flag in flags if flag.startswith("--")}
+    calls = (node for node in ast.walk(codemod.context.module.tree) if isinstance(node, ast.Call))
+    return any(
+        isinstance(value, ast.Attribute) and value.attr in names and _is_device_use(call, key)
+        for call in calls
+        for key, value in _arguments(call)
+    )
 
 
 def _parameter_role(codemod: Codemod, call: cst.Call, position: int | None) -> Role:
@@ -269,12 +286,12 @@ def _argument_uses(tree: ast.Module, name: str) -> Iterator[tuple[ast.Call, str 
     """The calls that are given a variable, or a string built from it, and the keyword or position it has there."""
     for call in ast.walk(tree):
         if isinstance(call, ast.Call):
-            for position, value in enumerate(call.args):
-                if _mentions(value, name):
-                    yield call, position
-            for keyword in call.keywords:
-                if keyword.arg and _mentions(keyword.value, name):
-                    yield call, keyword.arg
+            yield from ((call, key) for key, value in _arguments(call) if _mentions(value, name))
+
+
+def _arguments(call: ast.Call) -> Iterator[tuple[str | int, ast.expr]]:
+    yield from enumerate(call.args)
+    yield from ((keyword.arg or "", keyword.value) for keyword in call.keywords)
 
 
 def _mentions(value: ast.expr, name: str) -> bool:

@@ -30,7 +30,8 @@ class TensorTypes(Codemod):
         name = string_value(value) or self.qualified(value) or ""
         if not _TYPE.match(name):
             return updated_node
-        replacement = self.call_helper("set_default_tensor_type", updated_node.args[0].value)
+        text = value if string_value(value) else cst.SimpleString(f'"{name}"')
+        replacement = self.call_helper("set_default_tensor_type", text)
         return self.rewrite("UC602", original_node, replacement)
 
     def _is_label(self) -> bool:
