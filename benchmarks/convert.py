@@ -38,6 +38,7 @@ from libcst.metadata import (
 
 from codemods.engine.run import Request, run
 from codemods.source.discovery import Found, discover
+from codemods.source.document import Document, SourceError
 
 _MENTIONS_CUDA = re.compile(rb"cuda|nccl", re.IGNORECASE)
 _PROVIDERS = (ByteSpanPositionProvider, ScopeProvider, QualifiedNameProvider, ParentNodeProvider)
@@ -94,12 +95,12 @@ def _draw(paths: Sequence[Path], number: int) -> Iterator[tuple[Path, str]]:
 def _readable(path: Path) -> str | None:
     """The text of a file that both parsers read, else None."""
     try:
-        text = path.read_bytes().decode()
+        text = Document.read(path).text
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             ast.parse(text)
         cst.parse_module(text)
-    except (SyntaxError, ValueError, cst.ParserSyntaxError):
+    except (SourceError, SyntaxError, ValueError, RecursionError, cst.ParserSyntaxError):
         return None
     return text
 
@@ -126,7 +127,8 @@ def syntax_trees(sample: Sample) -> None:
 def converter(sample: Sample) -> None:
     """The converter from discovery on, reading the files from disk, in one process."""
     outcome = run(Request(paths=(sample.folder,), jobs=1))
-    assert not outcome.failures, outcome.failures[0]
+    if outcome.failures:
+        sys.exit(f"the figures would not compare: {outcome.failures[0]}")
 
 
 def cpu_seconds(work: Callable[[Sample], None], sample: Sample) -> float:

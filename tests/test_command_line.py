@@ -294,7 +294,7 @@ def test_ignored_and_vendored_folders_are_skipped(tree: Tree) -> None:
         "build/a.py", "third_party/a.py", ".venv/lib/a.py", "node_modules/a.py", "out/a.py", "logs/deep/a.py",
         "__pycache__/a.py", ".git/hooks/a.py", "env/lib/a.py",
     ]  # fmt: skip
-    tree.write({name: CALL for name in names})
+    tree.write(dict.fromkeys(names, CALL))
     tree.write({".gitignore": "out/\n**/logs/\n", "env/pyvenv.cfg": "", "a.py": CALL, "src/a.py": CALL})
     assert [file["path"] for file in report(tree)["files"]] == ["a.py", "src/a.py"]
     tree.run("convert", ".", "--write")
@@ -576,9 +576,7 @@ def test_neither_libcst_nor_rich_is_imported_where_nothing_is_found(tree: Tree) 
 
 def test_nothing_of_the_repository_is_run(tree: Tree) -> None:
     trap = "raise SystemExit('ran')\nopen('ran', 'w')\nx.cuda()\n"
-    tree.write(
-        {name: trap for name in ("setup.py", "conftest.py", "sitecustomize.py", "torch.py", "libcst.py", "a.py")}
-    )
+    tree.write(dict.fromkeys(("setup.py", "conftest.py", "sitecustomize.py", "torch.py", "libcst.py", "a.py"), trap))
     done = uncuda(tree, "convert", str(tree.root))
     assert done.returncode == 1
     assert not (tree.root / "ran").exists()

@@ -45,7 +45,10 @@ def test_other_receivers_beside_such_a_class_are_converted() -> None:
 
 
 def test_an_annotated_parameter_tells_the_class() -> None:
-    source = "class Batch:\n    def cuda(self):\n        return self\n\n\ndef f(b: Batch, c: 'Batch'):\n    b.cuda()\n    c.cuda()\n"
+    source = (
+        "class Batch:\n    def cuda(self):\n        return self\n\n"
+        "\ndef f(b: Batch, c: 'Batch'):\n    b.cuda()\n    c.cuda()\n"
+    )
     assert is_left(source)
 
 
@@ -65,7 +68,9 @@ OWN_NAMES = {
     "variable of the guard": "cuda = flag and not no_cuda\n",
     "parameter": "def f(cuda=False):\n    return not cuda\n",
     "attribute that is set": "self.cuda = True\nargs.cuda = not args.no_cuda\nopt.use_cuda = 1\n",
-    "attribute that is read": "if args.cuda:\n    pass\nif self.cuda and opt.cuda:\n    pass\nx = 1 if args.cuda else 2\n",
+    "attribute that is read": (
+        "if args.cuda:\n    pass\nif self.cuda and opt.cuda:\n    pass\nx = 1 if args.cuda else 2\n"
+    ),
     "attribute that is passed": "run(args.cuda)\nrun(cuda=args.cuda)\nrun(self.cuda, x)\n",
     "attribute that is compared": "assert args.cuda == 1\n",
     "keyword": "run(cuda=True)\n",
@@ -195,7 +200,10 @@ def test_agnostic_code_is_left() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "from numba import cuda\n\n\n@cuda.jit\ndef k(x):\n    i = cuda.grid(1)\n    x[i] = 1\n\n\nk[1, 2](cuda.to_device(a))\n",
+        (
+            "from numba import cuda\n\n\n@cuda.jit\ndef k(x):\n"
+            "    i = cuda.grid(1)\n    x[i] = 1\n\n\nk[1, 2](cuda.to_device(a))\n"
+        ),
         "import numba.cuda\n\n\n@numba.cuda.jit('void(int32)', device=True)\ndef k(x):\n    pass\n",
         "import pycuda.driver as cuda\nimport pycuda.autoinit\n\ncuda.memcpy_htod(a, b)\n",
         "import cupy\n\nk = cupy.RawKernel(code, 'f')\ncupy.cuda.Stream.null.synchronize()\n",
@@ -370,7 +378,8 @@ def test_a_converted_value_in_an_f_string_keeps_layout_and_format() -> None:
         ("x = x.cuda(\n    non_blocking=True,\n)\n", "x = x.to(\n    ai_device.device(), non_blocking=True,\n)\n"),
         ("x = x.cuda(0,)\n", "x = x.to(ai_device.device(0),)\n"),
         ("x = x.cuda(non_blocking=True,)\n", "x = x.to(ai_device.device(), non_blocking=True,)\n"),
-        ("x = x.cuda(\n    gpu,\n    non_blocking=True,\n)\n", "x = x.to(\n    ai_device.device(gpu),\n    non_blocking=True,\n)\n"),
+        ("x = x.cuda(\n    gpu,\n    non_blocking=True,\n)\n", ("x = x.to(\n    ai_device.device(gpu),\n"
+"    non_blocking=True,\n)\n")),
         ("x = x.cuda(\n    gpu,  # which\n    non_blocking=True,  # why\n)\n",
          "x = x.to(\n    ai_device.device(gpu),  # which\n    non_blocking=True,  # why\n)\n"),
         ("x = (x\n     .float()\n     .cuda())\n", "x = (x\n     .float()\n     .to(ai_device.device()))\n"),
@@ -462,14 +471,14 @@ def test_default_tensor_types() -> None:
     ):
         assert body_after(f"import torch\n\n{before}\n") == f"{expected}\n"
     source = "import torch\n\ntorch.set_default_tensor_type(torch.cuda.HalfTensor)\n"
-    assert body_after(source) in (
-        "ai_device.set_default_tensor_type(torch.cuda.HalfTensor)\n",
-        "ai_device.set_default_tensor_type(ai_device.HalfTensor)\n",
-    )
+    assert body_after(source) == 'ai_device.set_default_tensor_type("torch.cuda.HalfTensor")\n'
 
 
 def test_conditional_import_of_amp() -> None:
-    source = "try:\n    from torch.cuda.amp import autocast, GradScaler\nexcept ImportError:\n    autocast = GradScaler = None\n"
+    source = (
+        "try:\n    from torch.cuda.amp import autocast, GradScaler\n"
+        "except ImportError:\n    autocast = GradScaler = None\n"
+    )
     assert after(source) == source.replace("torch.cuda.amp", "ai_device")
 
 
@@ -609,7 +618,10 @@ def test_an_argument_that_is_added_keeps_the_layout(before: str, expected: str, 
     assert conversion.after.decode() == f"import torch\n\nimport ai_device\n\n{head}{expected}{tail}"
 
 
-MULTI_LINE = "g(\n        x.cuda(\n            i,\n            non_blocking=True,\n        ),\n        torch.load(\n            p,\n            weights_only=True,\n        ),\n    )"
+MULTI_LINE = (
+    "g(\n        x.cuda(\n            i,\n            non_blocking=True,\n        ),\n"
+    "        torch.load(\n            p,\n            weights_only=True,\n        ),\n    )"
+)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,10 @@ PLACES = {
     ),
     "path changed before local imports": (
         f"import sys\n\nsys.path.insert(0, 'src')\n\nimport torch\nfrom lib import net\n\n{USE}",
-        f"import sys\n\nsys.path.insert(0, 'src')\n\nimport torch\nfrom lib import net\n\nimport ai_device\n\n{USE_AFTER}",
+        (
+            f"import sys\n\nsys.path.insert(0, 'src')\n\nimport torch\n"
+            f"from lib import net\n\nimport ai_device\n\n{USE_AFTER}"
+        ),
     ),
     "environment set before torch": (
         f"import os\n\nos.environ['A'] = '1'\n\nimport torch\n\n{USE}",
@@ -65,12 +68,17 @@ PLACES = {
     ),
     "try around the import": (
         f"import os\n\ntry:\n    import torch\nexcept ImportError:\n    torch = None\n\n{USE}",
-        f"import os\n\nimport ai_device\n\ntry:\n    import torch\nexcept ImportError:\n    torch = None\n\n{USE_AFTER}",
+        (
+            f"import os\n\nimport ai_device\n\ntry:\n    import torch\n"
+            f"except ImportError:\n    torch = None\n\n{USE_AFTER}"
+        ),
     ),
     "type checking": (
         f"from typing import TYPE_CHECKING\n\nimport torch\n\nif TYPE_CHECKING:\n    import numpy\n\n{USE}",
-        "from typing import TYPE_CHECKING\n\nimport torch\n\nimport ai_device\n\nif TYPE_CHECKING:\n    import numpy\n\n"
-        f"{USE_AFTER}",
+        (
+            "from typing import TYPE_CHECKING\n\nimport torch\n\nimport ai_device\n\n"
+            f"if TYPE_CHECKING:\n    import numpy\n\n{USE_AFTER}"
+        ),
     ),
     "nothing imported": ("y = x.cuda()\n", "import ai_device\n\ny = x.to(ai_device.device())\n"),
     "on the line of the use": (
@@ -109,7 +117,10 @@ PLACES = {
     ),
     "function with local imports": (
         "import torch\n\n\ndef f():\n    import math\n\n    return torch.ones(1).cuda()\n",
-        "import torch\n\nimport ai_device\n\n\ndef f():\n    import math\n\n    return torch.ones(1).to(ai_device.device())\n",
+        (
+            "import torch\n\nimport ai_device\n\n\ndef f():\n    import math\n"
+            "\n    return torch.ones(1).to(ai_device.device())\n"
+        ),
     ),
     "comment above the first statement": (
         "# Why this is here.\nx = y.cuda()\n",
@@ -117,7 +128,10 @@ PLACES = {
     ),
     "main guard": (
         "import torch\n\nif __name__ == '__main__':\n    x = torch.ones(1).cuda()\n",
-        "import torch\n\nimport ai_device\n\nif __name__ == '__main__':\n    x = torch.ones(1).to(ai_device.device())\n",
+        (
+            "import torch\n\nimport ai_device\n\nif __name__ == '__main__':\n"
+            "    x = torch.ones(1).to(ai_device.device())\n"
+        ),
     ),
 }
 
@@ -245,7 +259,10 @@ GONE = {
         "from torch import (\n    nn,\n)\n\nimport ai_device\n\nai_device.synchronize()\n",
     ),
     "in parentheses with comments": (
-        "from torch import (  # torch\n    nn,  # layers\n    cuda,  # device\n    optim,  # steps\n)\n\ncuda.synchronize()\n",
+        (
+            "from torch import (  # torch\n    nn,  # layers\n"
+            "    cuda,  # device\n    optim,  # steps\n)\n\ncuda.synchronize()\n"
+        ),
         "from torch import (  # torch\n    nn,  # layers\n    optim,  # steps\n)\n\nimport ai_device\n\n"
         "ai_device.synchronize()\n",
     ),
@@ -342,7 +359,9 @@ KEPT = {
     "what is left to a person": "import torch\n\ntorch.cuda.synchronize()\ng = torch.cuda.CUDAGraph()\n",
     "offered": "import torch\n\n__all__ = ['torch', 'f']\n\ntorch.cuda.synchronize()\n",
     "offered by name": "import torch\nfrom torch import nn as layers\n\ntorch.cuda.synchronize(torch.x)\n",
-    "imported for its effect": "import torch\nimport torch.backends.cudnn\n\ntorch.cuda.synchronize()\nx = torch.ones(1)\n",
+    "imported for its effect": (
+        "import torch\nimport torch.backends.cudnn\n\ntorch.cuda.synchronize()\nx = torch.ones(1)\n"
+    ),
     "not used at all": "import torch\n\ny = x.cuda()\n",
     "another module": "import torchvision\nimport torch\n\ntorch.cuda.synchronize(torch.x)\n",
     "deleted": "import torch\n\ntorch.cuda.synchronize()\ndel torch\n",

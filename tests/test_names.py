@@ -230,7 +230,9 @@ SHADOWED_ELSEWHERE = {
     "annotation": "def f(torch: torch.cuda.empty_cache()) -> torch.cuda.empty_cache():\n    return torch\n",
     "base class": "class A(make(torch.cuda.empty_cache())):\n    torch = 1\n",
     "decorator of a class": "@wrap(torch.cuda.empty_cache())\nclass A:\n    torch = 1\n",
-    "method of a class that binds it": "class A:\n    torch = 1\n\n    def f(self):\n        torch.cuda.empty_cache()\n",
+    "method of a class that binds it": (
+        "class A:\n    torch = 1\n\n    def f(self):\n        torch.cuda.empty_cache()\n"
+    ),
     "after a comprehension": "x = [torch for torch in y]\ntorch.cuda.empty_cache()\n",
     "after a lambda": "x = lambda torch: torch\ntorch.cuda.empty_cache()\n",
     "attribute of the name": "x.torch = 1\ntorch.cuda.empty_cache()\n",

@@ -127,7 +127,8 @@ def test_names_outside_of_torch_cuda_are_found(name: str) -> None:
 
 def test_a_generic_guard_in_front_of_code_for_cuda_is_seen() -> None:
     both_ways(
-        "import torch\n\nif torch.accelerator.is_available():\n    x = torch.ones(1).cuda()\n    torch.cuda.empty_cache()\n"
+        "import torch\n\nif torch.accelerator.is_available():\n"
+        "    x = torch.ones(1).cuda()\n    torch.cuda.empty_cache()\n"
     )
 
 

@@ -1,8 +1,9 @@
-"""Cutting a module into statements: every kind of statement, in every layout, gives the same as the module as a whole."""
+"""Cutting a module into statements: every kind, in every layout, gives the same as the module as a whole."""
 
 from __future__ import annotations
 
 import codecs
+import itertools
 import sys
 from pathlib import Path
 
@@ -75,7 +76,9 @@ KINDS = {
     "async for": "async def f():\n    async for x in g(HIT):\n        HIT\n",
     "async with": "async def f():\n    async with g(HIT) as x, h(HIT):\n        HIT\n",
     "async comprehension": "async def f():\n    x = [y async for y in g(HIT)]\n",
-    "nested functions": "def f():\n    def g():\n        def h(x=HIT):\n            return HIT\n        return h\n    return g\n",
+    "nested functions": (
+        "def f():\n    def g():\n        def h(x=HIT):\n            return HIT\n        return h\n    return g\n"
+    ),
     "one line": "if x: HIT\n",
     "one line, both": "if HIT: HIT\n",
     "one line, else": "if x: HIT\nelif HIT: HIT\nelse: HIT\n",
@@ -105,7 +108,9 @@ KINDS = {
     "comment behind else": "if x:\n    pass\nelse:  # why\n    # because\n    HIT\n",
     "comment behind case": "match x:\n    case 1 if HIT:  # why\n        # because\n        pass\n",
     "comment between match and case": "match HIT:\n    # case 0 is rare\n    case 1:\n        pass\n",
-    "comment with the word before the pattern": "match x:\n    case (  # case\n        1\n    ) if HIT:\n        pass\n",
+    "comment with the word before the pattern": (
+        "match x:\n    case (  # case\n        1\n    ) if HIT:\n        pass\n"
+    ),
     "comment behind except": "try:\n    pass\nexcept f(HIT):  # why\n    # because\n    HIT\n",
     "comment between decorator and def": "@g(HIT)\n# why\ndef f():\n    pass\n",
     "comment with an at sign in a decorator": "@(  # see @g\n    g(HIT)\n)\ndef f():\n    pass\n",
@@ -174,7 +179,7 @@ def test_each_slice_is_a_module_of_its_own(template: str) -> None:
 @each_kind
 def test_slices_do_not_overlap(template: str) -> None:
     _, slices = slices_of(source_of(template))
-    assert all(one.end <= other.start for one, other in zip(slices, slices[1:], strict=False))
+    assert all(one.end <= other.start for one, other in itertools.pairwise(slices))
 
 
 @each_kind

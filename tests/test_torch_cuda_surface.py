@@ -1,4 +1,4 @@
-"""Every name of the table in rules/torch_cuda.toml, written as a user writes it: converted, or said why not; never silent."""
+"""Every name of rules/torch_cuda.toml, written as a user writes it: converted, or said why not; never silent."""
 
 from __future__ import annotations
 

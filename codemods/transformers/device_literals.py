@@ -50,7 +50,7 @@ class DeviceLiterals(Codemod):
             return self.rewrite("UC206", original, self._text(original, device))
         if role is Role.TYPE:
             return self.rewrite(rule, original, self.call_helper("device_type"))
-        if role is Role.UNKNOWN and rule == "UC102":
+        if role is Role.UNKNOWN:
             self.report("UC109", original)
         return updated
 
