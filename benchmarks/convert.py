@@ -3,7 +3,8 @@
 python benchmarks/convert.py [FOLDER]
 
 CPU time is measured, not wall time, in one process. The sample holds one file that mentions CUDA in every ``--one-in``
-files, as training repositories do; the same folder, options and seed give the same sample.
+files, as training repositories do; the same folder, options and seed give the same sample. Take a real repository for
+figures that mean something: the fixtures are short and full of CUDA.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ def report_throughput(sample: Sample, repeats: int) -> None:
             "uncuda": converter,
         }.items()
     }
-    seconds["uncuda, first run of a process"] = first
+    seconds["uncuda, first run"] = first
     print(f"{'':32}{'CPU s':>10}{'lines/s':>14}{'x libcst':>12}")
     for name, value in seconds.items():
         ratio = seconds["libcst, whole modules"] / value

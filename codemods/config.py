@@ -168,3 +168,17 @@ def check_helper(module: str | None, name: str | None) -> None:
                 read(value)
         except ValueError as error:
             raise ConfigError(f"{option} {error}") from None
+
+
+def check_codes(*codes: str) -> None:
+    """Checks that every code, or beginning of one, names a rule.
+
+    Raises:
+        ConfigError: one of them does not
+    """
+    from codemods.catalogue import load_catalogue  # reads some sixty files: only where codes are given
+
+    known = list(load_catalogue())
+    for code in codes:
+        if not any(rule.startswith(code.upper()) for rule in known):
+            raise ConfigError(f"there is no rule {code}{_close(code.upper(), known)}; `uncuda rules` lists them")

@@ -124,7 +124,7 @@ class Tree:
     def files(self) -> dict[str, bytes]:
         """All files but git's, with their bytes."""
         paths = (path for path in self.root.rglob("*") if path.is_file() and ".git" not in path.parts)
-        return {path.relative_to(self.root).as_posix(): path.read_bytes() for path in paths}
+        return {path.relative_to(self.root).as_posix(): _content(path) for path in paths}
 
     def git_init(self) -> None:
         """Makes the root a repository that git itself takes for one."""
@@ -137,3 +137,8 @@ class Tree:
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Run(result.exit_code, result.stdout, result.stdout_bytes, result.stderr)
+
+
+def _content(path: Path) -> bytes:
+    with path.open("rb") as file:  # not read_bytes, which tests make fail
+        return file.read()

@@ -23,7 +23,7 @@ def message(folder: Path, *lines: str) -> str:
 
 def test_what_holds_where_nothing_is_set(tmp_path: Path) -> None:
     assert Config.load(tmp_path) == Config()
-    assert Config() == Config((), (), (), "review", "1.13", None, "ai_device", None)
+    assert Config() == Config((), (), (), "review", None, "ai_device", None)
 
 
 def test_all_keys(tmp_path: Path) -> None:

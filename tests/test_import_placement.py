@@ -23,7 +23,7 @@ PLACES = {
     ),
     "docstring and no import of torch": (
         '"""Moves."""\n\n\ndef f(x):\n    return x.cuda()\n',
-        '"""Moves."""\n\n\nimport ai_device\n\ndef f(x):\n    return x.to(ai_device.device())\n',
+        '"""Moves."""\n\n\nimport ai_device\n\n\ndef f(x):\n    return x.to(ai_device.device())\n',
     ),
     "future": (
         f"from __future__ import annotations\n\nimport torch\n\n{USE}",

@@ -27,7 +27,10 @@ class Module:
         self.newline = document.newline
         self.tree = parse(document.path, document.text)
         self.lines = Lines(self.utf8)
-        self.names = Names(self.tree, self.lines)
+        try:
+            self.names = Names(self.tree, self.lines)
+        except RecursionError:
+            raise SourceError(self.path, "is nested too deeply to be read") from None
         self.statements = Statements(self.tree, self.lines, self.utf8)
 
     def position(self, offset: int) -> tuple[int, int]:

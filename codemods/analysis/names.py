@@ -43,10 +43,22 @@ class Scope:
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     elsewhere: dict[str, str] = field(default_factory=dict)
     """Names declared ``global`` or ``nonlocal``."""
+    outside: tuple[int, int] = (0, 0)
+    """A stretch that belongs to the scope around: the first iterable of a comprehension."""
 
     def bind(self, name: str, binding: Binding) -> None:
-        """Adds a meaning for a name."""
-        self.bindings.setdefault(name, []).append(binding)
+        """Adds a meaning for a name, in the scope that a declaration sends it to."""
+        declared = self.elsewhere.get(name)
+        owner: Scope | None = self if declared is None else self.parent
+        while owner is not None and owner.parent is not None and declared is not None:
+            if declared == "nonlocal" and owner.kind == "function" and name in owner.bindings:
+                break
+            owner = owner.parent
+        (owner or self).bindings.setdefault(name, []).append(binding)
+
+    def holds(self, offset: int) -> bool:
+        """Whether a place (behind the start) belongs to this scope."""
+        return offset < self.end and not self.outside[0] <= offset < self.outside[1]
 
 
 class Names:
@@ -64,11 +76,12 @@ class Names:
         self.uses: list[tuple[str, int]] = collector.uses
         self.scopes = sorted(collector.scopes, key=lambda scope: scope.start)
         self._starts = [scope.start for scope in self.scopes]
+        self._meanings: dict[int, str | None] = {}  # by the identity of a list of bindings
 
     def scope_at(self, offset: int) -> Scope:
         """The innermost scope around an offset."""
         scope: Scope | None = self.scopes[bisect_right(self._starts, offset) - 1]
-        while scope is not None and scope.end <= offset:
+        while scope is not None and not scope.holds(offset):
             scope = scope.parent
         return scope or self.module
 
@@ -96,14 +109,14 @@ class Names:
         if root in seen:
             return None
         bindings = self.bindings(root, offset)
+        if not seen and id(bindings) in self._meanings:
+            return _joined(self._meanings[id(bindings)], rest)
         meanings = {self._meaning(binding, seen | {root}) for binding in bindings}
         meanings.discard("None")  # `except ImportError: amp = None` is a fall-back, not another meaning
-        if len(meanings) != 1:
-            return None
-        meaning = meanings.pop()
-        if meaning is None:
-            return None
-        return f"{meaning}.{rest}" if rest else meaning
+        meaning = meanings.pop() if len(meanings) == 1 else None
+        if not seen and bindings:
+            self._meanings[id(bindings)] = meaning
+        return _joined(meaning, rest)
 
     def _meaning(self, binding: Binding, seen: frozenset[str]) -> str | None:
         if binding.kind == "import":
@@ -136,6 +149,28 @@ class Names:
                 if any(b.kind == "import" and b.target and _starts_with(b.target, prefix) for b in bindings):
                     yield name
 
+    def aliases(self, prefixes: tuple[str, ...]) -> set[str]:
+        """Local names whose spelling need not tell that they stand for something of torch.
+
+        Those are ``from torch import ... as ...``, imports below one of the prefixes, and variables that were assigned
+        a name below one of them.
+        """
+        return {
+            name
+            for scope in self.scopes
+            for name, bindings in scope.bindings.items()
+            if any(self._hides(binding, prefixes) for binding in bindings)
+        }
+
+    def _hides(self, binding: Binding, prefixes: tuple[str, ...]) -> bool:
+        if binding.kind == "import":
+            target = binding.target or ""
+            renamed = isinstance(binding.node, ast.alias) and binding.node.asname is not None and "." in target
+            return (renamed and target.startswith("torch.")) or any(_starts_with(target, p) for p in prefixes)
+        dotted = dotted_name(binding.value) if binding.kind == "assign" and binding.value is not None else None
+        target = (self.qualified(dotted, binding.offset) or "") if dotted and "." in dotted else ""
+        return any(_starts_with(target, prefix) for prefix in prefixes)
+
     def all_bound(self) -> set[str]:
         """Every name that is bound in any scope of the module."""
         return {name for scope in self.scopes for name in scope.bindings}
@@ -145,6 +180,10 @@ class Names:
         for scope in self.scopes:
             if isinstance(scope.node, ast.ClassDef):
                 yield scope.node
+
+
+def _joined(meaning: str | None, rest: str) -> str | None:
+    return f"{meaning}.{rest}" if meaning and rest else meaning
 
 
 def dotted_name(node: ast.AST) -> str | None:
@@ -275,13 +314,20 @@ class _Collector:
 
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, scope: Scope) -> None:
         inner = self._open("comprehension", self.lines.start(node), self.lines.end(node), scope, node)
-        self.visit_children(node, inner)
+        first = node.generators[0].iter
+        inner.outside = self.lines.start(first), self.lines.end(first)
+        self.visit(first, scope)
+        for generator in node.generators:
+            self.visit(generator.target, inner)
+            for part in (*generator.ifs, *([generator.iter] if generator.iter is not first else [])):
+                self.visit(part, inner)
+        elements = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
+        for element in elements:
+            self.visit(element, inner)
 
     def global_(self, node: ast.Global | ast.Nonlocal, scope: Scope) -> None:
         for name in node.names:
             scope.elsewhere[name] = "global" if isinstance(node, ast.Global) else "nonlocal"
-            if isinstance(node, ast.Global):
-                self.scopes[0].bind(name, Binding("other", self.lines.start(node)))
 
     def handler(self, node: ast.ExceptHandler, scope: Scope) -> None:
         if node.name:

@@ -64,7 +64,7 @@ class Statements:
         decorators = getattr(statement, "decorator_list", None)
         if not decorators:
             return self._lines.start(statement)
-        return self._utf8.rindex(b"@", 0, self._lines.start(decorators[0]))
+        return self._last_line_with(b"@", self._lines.start(decorators[0]))
 
     def end(self, statement: ast.stmt) -> int:
         """Where a statement ends, its body included."""
@@ -103,21 +103,32 @@ class Statements:
         if isinstance(part, ast.ExceptHandler):
             start, prefix = self._lines.start(part), b"try:\n pass\n"
         else:
-            start, prefix = self._utf8.rindex(b"case", 0, self._lines.start(part.pattern)), b"match 0:\n "
+            start, prefix = self._last_line_with(b"case", self._lines.start(part.pattern)), b"match 0:\n "
         end = self.start(part.body[0])
         if _any_between(offsets, start, end):
             yield Slice(start, end, prefix, b"pass\n")
         yield from self._in_body(part.body, offsets)
 
+    def _last_line_with(self, word: bytes, before: int) -> int:
+        """Where the last line up to an offset starts that begins with a word; there the word, not its indentation."""
+        line = bisect_right(self._lines.starts, before) - 1
+        while True:
+            start = self._lines.starts[line]
+            text = self._utf8[start : before + 1].lstrip(b" \t\f")
+            if text.startswith(word):
+                return before + 1 - len(text)
+            line -= 1
+
     def _header(self, statement: ast.stmt, start: int, bodies: list[list[ast.stmt]]) -> Slice:
         if isinstance(statement, ast.Match):
-            first_case = self._lines.start(statement.cases[0].pattern)
-            return Slice(start, self._utf8.rindex(b"case", 0, first_case), suffix=b"case _: pass\n")
+            first_case = self._last_line_with(b"case", self._lines.start(statement.cases[0].pattern))
+            return Slice(start, first_case, suffix=b"case _: pass\n")
         end = self.start(bodies[0][0])
         if self._utf8.startswith(b"elif", start):
             return Slice(start + 2, end, suffix=b"pass\n")
         line_start = self._lines.starts[bisect_right(self._lines.starts, start) - 1]
         indent = self._utf8[line_start:start]
+        indent = indent.rpartition(b"\f")[2]  # a form feed starts the column anew
         if indent and not indent.strip():
             return Slice(start, end, b"if 1:\n" + indent, b"pass\n")
         return Slice(start, end, suffix=b"pass\n")

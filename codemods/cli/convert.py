@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from codemods.config import Config, check_helper
+from codemods.config import Config, check_codes, check_helper
 from codemods.engine.run import Outcome, Request, run
 from codemods.errors import UserError
 from codemods.findings import Tier
@@ -51,13 +51,16 @@ def _request(paths: tuple[Path, ...], options: dict[str, Any]) -> Request:
     """The request of the command line, with the project's settings where the command line is silent."""
     config = Config.load(paths[0])
     check_helper(options["helper"], options["helper_name"])
+    select, ignore = _codes(options["select"]) or config.select, _codes(options["ignore"]) + config.ignore
+    if select or ignore:
+        check_codes(*select, *ignore)
     return Request(
         paths=tuple(path.absolute() for path in paths),
         exclude=(*config.exclude, *options["exclude"]),
         exclude_root=config.root,
         tier=Tier[(options["tier"] or config.tier).upper()],
-        select=_codes(options["select"]) or config.select,
-        ignore=_codes(options["ignore"]) + config.ignore,
+        select=select,
+        ignore=ignore,
         helper=options["helper"] or config.helper,
         helper_name=options["helper_name"] or config.helper_name,
         jobs=options["jobs"],

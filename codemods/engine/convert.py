@@ -132,7 +132,7 @@ def _reported_only(finding: Finding) -> Finding:
 def _import_edits(module: Module, helper: HelperNames, applied: Sequence[Finding], edits: Sequence[Edit]) -> list[Edit]:
     """The helper's import, and the removal of imports that nothing needs any more."""
     uses = [finding.start for finding in applied if finding.uses_helper]
-    needed = bool(uses) and not imports.helper_is_imported(module, helper.name)
+    needed = bool(uses) and not imports.helper_is_imported(module, helper.name, min(uses))
     return imports.import_edits(module, edits, helper.statement if needed else None, min(uses, default=0))
 
 

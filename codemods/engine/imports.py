@@ -10,6 +10,9 @@ from collections.abc import Iterator, Sequence
 from codemods.analysis.module import Module
 from codemods.source.edits import Edit
 
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r)[ \t\f]*(?:\r\n|\n|\r)")
+
 
 def choose_name(module: Module, wanted: str) -> str:
     """A name for the helper that nothing else in the file uses."""
@@ -22,9 +25,15 @@ def choose_name(module: Module, wanted: str) -> str:
     return name
 
 
-def helper_is_imported(module: Module, name: str) -> bool:
-    """Whether the module level binds ``name`` by one import, and nothing else anywhere does."""
+def helper_is_imported(module: Module, name: str, before: int | None = None) -> bool:
+    """Whether the module level binds ``name`` by one import, and nothing else anywhere does.
+
+    Args:
+        before: offset of a use that the import has to precede
+    """
     bindings = module.names.module.bindings.get(name, [])
+    if before is not None and any(binding.offset > before for binding in bindings):
+        return False
     here = bool(bindings) and all(b.kind == "import" and (b.target or "").split(".")[-1] == name for b in bindings)
     elsewhere = sum(name in scope.bindings for scope in module.names.scopes)
     return here and elsewhere == 1
@@ -42,19 +51,20 @@ def import_edits(module: Module, changed: Sequence[Edit], statement: str | None,
         return [edit for edits in removals.values() for edit in edits]
     before_use = [s for s in module.tree.body if module.statements.start(s) <= first_use]
     anchor = _last_import_at_the_top(before_use[:-1])
-    if (
-        anchor is not None
-        and anchor in removals
-        and len(removals[anchor]) == 1
-        and removals[anchor][0].end >= module.lines.end(anchor)
-    ):
-        (gone,) = removals.pop(anchor)
-        added = Edit(gone.start, gone.end, statement if gone.replacement else statement + module.newline)
+    if anchor is not None and _takes_all(module, anchor, removals.get(anchor, [])):
+        removals.pop(anchor)
+        added = Edit(module.statements.start(anchor), module.lines.end(anchor), statement)
     elif anchor is not None:
         added = _behind(module, anchor, statement, first_use)
     else:
         added = _at_the_top(module, statement)
     return [added, *(edit for edits in removals.values() for edit in edits)]
+
+
+def _takes_all(module: Module, statement: ast.stmt, removals: Sequence[Edit]) -> bool:
+    """Whether an import is removed as a whole, so that another one can take its place (and its comment)."""
+    start, end = module.statements.start(statement), module.lines.end(statement)
+    return any(edit.start <= start and end <= edit.end for edit in removals)
 
 
 def _last_import_at_the_top(body: Sequence[ast.stmt]) -> ast.stmt | None:
@@ -94,8 +104,14 @@ def _at_the_top(module: Module, statement: str) -> Edit:
     body = module.tree.body
     index = _first_statement_that_may_move(body)
     at = module.statements.start(body[index]) if index < len(body) else len(module.utf8)
-    followed_by_import = index < len(body) and isinstance(body[index], ast.Import | ast.ImportFrom)
-    return Edit(at, at, statement + module.newline * (1 if followed_by_import else 2))
+    return Edit(at, at, statement + module.newline * (1 + _blank_lines_before(body[index : index + 1])))
+
+
+def _blank_lines_before(following: Sequence[ast.stmt]) -> int:
+    """How many blank lines PEP 8 wants between an import and what follows it."""
+    if not following or isinstance(following[0], ast.Import | ast.ImportFrom):
+        return 0
+    return 2 if isinstance(following[0], ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else 1
 
 
 def _behind(module: Module, anchor: ast.stmt, statement: str, first_use: int) -> Edit:
@@ -104,16 +120,18 @@ def _behind(module: Module, anchor: ast.stmt, statement: str, first_use: int) ->
     if end <= first_use < line_end or module.utf8[end:line_end].lstrip().startswith(b";"):
         return Edit(end, end, f"; {statement}")
     newline = module.newline
-    following = module.utf8[line_end:].lstrip(b"\r\n")
-    blank_below = module.utf8[line_end:].startswith((b"\n\n", b"\r\n\r\n", b"\r\r")) or not following
+    blank_below = _BLANK_LINE.match(module.utf8, line_end) is not None or not module.utf8[line_end:].strip()
     local = isinstance(anchor, ast.ImportFrom) and anchor.level > 0
     gap = newline if blank_below and not local else ""
-    return Edit(line_end, line_end, f"{newline}{gap}{statement}")
+    ending = _LINE_END.match(module.utf8, line_end)
+    if ending is None:
+        return Edit(line_end, line_end, f"{newline}{gap}{statement}")
+    return Edit(ending.end(), ending.end(), f"{gap}{statement}{newline}")
 
 
 def _line_end(utf8: bytes, offset: int) -> int:
     """Where the line that holds an offset ends, its line end excluded."""
-    match = re.compile(rb"\r\n|\n|\r").search(utf8, offset)
+    match = _LINE_END.search(utf8, offset)
     return match.start() if match else len(utf8)
 
 
@@ -133,17 +151,18 @@ def _names_without_use(module: Module, changed: Sequence[Edit]) -> set[str]:
     """Imported names of torch whose every use lies in a text that is replaced."""
     stretches = sorted((edit.start, edit.end) for edit in changed)
     starts = [start for start, _ in stretches]
+    becomes_attribute = {edit.end for edit in changed if edit.replacement.endswith(".")}
 
     def is_replaced(name: str, offset: int) -> bool:
         index = bisect_left(starts, offset + len(name.encode())) - 1
-        return index >= 0 and offset < stretches[index][1]
+        return index >= 0 and offset < stretches[index][1] or offset in becomes_attribute
 
     candidates = set(module.names.imported_as("torch"))
     used = {name for name, _ in module.names.uses if name in candidates}
     used -= {name for name, offset in module.names.uses if name in candidates and not is_replaced(name, offset)}
     if not used:
         return used
-    words = {word for edit in changed for word in re.findall(r"\w+", edit.replacement)}
+    words = {word for edit in changed for word in re.findall(r"(?<![\w.])\w+", edit.replacement)}
     return used - words - set(_words_in_strings(module.tree))
 
 
@@ -167,11 +186,25 @@ def _removal(module: Module, statement: ast.Import | ast.ImportFrom, names: set[
         return
     aliases = statement.names
     last_kept = max(i for i, is_unused in enumerate(unused) if not is_unused)
-    for i in range(last_kept):
-        if unused[i]:
-            yield Edit(module.lines.start(aliases[i]), module.lines.start(aliases[i + 1]), "")
-    if last_kept + 1 < len(aliases):
-        yield Edit(module.lines.end(aliases[last_kept]), module.lines.end(aliases[-1]), "")
+    for i, alias in enumerate(aliases):
+        line = _own_line(module, alias)
+        if unused[i] and line is not None:
+            yield line
+        elif unused[i] and i < last_kept:
+            yield Edit(module.lines.start(alias), module.lines.start(aliases[i + 1]), "")
+        elif unused[i]:
+            yield Edit(module.lines.end(aliases[i - 1]), module.lines.end(alias), "")
+
+
+def _own_line(module: Module, alias: ast.alias) -> Edit | None:
+    """The removal of a name with the line that it has for itself, in a list over several lines."""
+    start, end = module.lines.start(alias), module.lines.end(alias)
+    line_start = module.lines.starts[module.lines.position(start)[0] - 1]
+    line_end = _line_end(module.utf8, end)
+    rest = module.utf8[end:line_end].strip()
+    ending = _LINE_END.match(module.utf8, line_end)
+    alone = not module.utf8[line_start:start].strip() and re.fullmatch(rb",?[ \t]*(?:#.*)?", rest) is not None
+    return Edit(line_start, ending.end(), "") if alone and ending is not None else None
 
 
 def _bound(alias: ast.alias) -> str:
@@ -195,8 +228,12 @@ def _whole_line(module: Module, statement: ast.stmt) -> Edit:
     alone = not module.utf8[line_start:start].strip() and (not rest or rest.startswith(b"#"))
     if not alone or _is_only_one(module, statement):
         return Edit(start, end, "pass")
-    ending = re.compile(rb"\r\n|\n|\r").match(module.utf8, line_end)
-    return Edit(line_start, ending.end() if ending else line_end, "")
+    ending = _LINE_END.match(module.utf8, line_end)
+    gone = ending.end() if ending else line_end
+    blank = re.compile(rb"[ \t]*(?:\r\n|\n|\r)").match(module.utf8, gone)
+    if blank is not None and module.utf8[:line_start].rstrip().endswith(b":"):
+        gone = blank.end()  # no blank line stays between a header and its block
+    return Edit(line_start, gone, "")
 
 
 def _is_only_one(module: Module, statement: ast.stmt) -> bool:

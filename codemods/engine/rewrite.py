@@ -95,7 +95,7 @@ def _cannot_be_lost(text: str) -> bool:
 
 def _places(module: Module) -> list[int]:
     """Offsets that the codemods should see: trigger words, and uses of names for a part of ``torch.cuda``."""
-    aliases = {name for prefix in _ALIASED for name in module.names.imported_as(prefix)}
+    aliases = module.names.aliases(_ALIASED)
     uses = [offset for name, offset in module.names.uses if name in aliases]
     return sorted({*load_triggers().offsets(module.utf8), *uses})
 

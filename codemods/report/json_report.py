@@ -30,7 +30,7 @@ def render(outcome: Outcome, base: Path) -> str:
             for failure in outcome.failures
         ],
     }
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    return json.dumps(document, indent=2)  # ASCII, so that it survives every terminal and odd file names
 
 
 def _file(conversion: Conversion, base: Path) -> dict[str, Any]:

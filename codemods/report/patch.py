@@ -45,11 +45,18 @@ def write(outcome: Outcome) -> list[Path]:
         return written  # converted files would import a helper that is not there
     for conversion in outcome.changed:
         path = conversion.document.path
-        if path.read_bytes() == conversion.document.raw:
-            _write(path, conversion.after, outcome, written)
-        else:
+        if _has_changed(path, conversion.document.raw):
             outcome.failures.append(SourceError(path, "changed while it was being converted; run again"))
+        else:
+            _write(path, conversion.after, outcome, written)
     return written
+
+
+def _has_changed(path: Path, raw: bytes) -> bool:
+    try:
+        return path.read_bytes() != raw
+    except OSError:
+        return True
 
 
 def _write(path: Path, data: bytes, outcome: Outcome, written: list[Path]) -> None:

@@ -11,6 +11,7 @@ replacement are left alone, so that edits inside them survive and comments and l
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -221,6 +222,7 @@ class Composition(cst.CSTTransformer):
         self._handlers: dict[type[cst.CSTNode], list[Callable[[cst.CSTNode, cst.CSTNode], cst.CSTNode]]] = {}
         self._origins: dict[int, tuple[cst.CSTNode, cst.CSTNode]] = {}
         self._places: Sequence[int] | None = None
+        self._first = 0
 
     def run(self, tree: cst.Module, base: int, places: Sequence[int] | None = None) -> None:
         """Visits a tree.
@@ -234,6 +236,7 @@ class Composition(cst.CSTTransformer):
         self.context.ancestors.clear()
         self._origins.clear()
         self._places = places
+        self._first = len(self.context.drafts)
         tree.visit(self)
 
     def on_visit(self, node: cst.CSTNode) -> bool:
@@ -251,11 +254,10 @@ class Composition(cst.CSTTransformer):
         handlers = self._handlers_for(type(original))
         if handlers and self._holds_place(original):
             for handler in handlers:
-                result = handler(original, updated)
-                if result is not updated and result is not original:
-                    self._record(original, result)
+                changed = handler(original, updated)
+                if changed is not updated and changed is not original:
+                    result = self._taken(original, updated, changed)
                     break
-                result = updated
         self._origins[id(result)] = (result, original)
         return cast(Node, result)
 
@@ -276,8 +278,25 @@ class Composition(cst.CSTTransformer):
             self._handlers[kind] = [getattr(c, own) for c in self._codemods if own in type(c).__dict__]
         return self._handlers[kind]
 
+    def _taken(self, original: cst.CSTNode, updated: cst.CSTNode, changed: cst.CSTNode) -> cst.CSTNode:
+        """The replacement, with its edits recorded; the node as it was if a comment would be lost."""
+        if _comments(original) - _comments(changed):
+            self._give_up(changed)
+            return updated
+        self._record(original, changed)
+        return changed
+
+    def _give_up(self, result: cst.CSTNode) -> None:
+        """Reports a place instead of replacing it, because a comment inside would be lost."""
+        draft = self._draft_of(result)
+        draft.replacement, draft.tier = None, Tier.MANUAL
+        draft.message += ": a comment inside would be lost, convert it by hand"
+
+    def _draft_of(self, result: cst.CSTNode) -> Draft:
+        return next(draft for draft in reversed(self.context.drafts) if draft.replacement is result)
+
     def _record(self, original: cst.CSTNode, result: cst.CSTNode) -> None:
-        draft = next(draft for draft in reversed(self.context.drafts) if draft.replacement is result)
+        draft = self._draft_of(result)
         kept = list(self._kept_in_order(original, result))
         gaps = self._gaps(original, result, kept)
         draft.edits = [edit for gap in gaps if (edit := self._trimmed(gap)) is not None]
@@ -293,7 +312,8 @@ class Composition(cst.CSTTransformer):
                 return False
             return not any(start <= other.start and other.end <= end for start, end in kept)
 
-        self.context.drafts[:] = [other for other in self.context.drafts if not is_gone(other)]
+        recent = self.context.drafts[self._first :]
+        self.context.drafts[self._first :] = [other for other in recent if not is_gone(other)]
 
     def _gaps(
         self, original: cst.CSTNode, result: cst.CSTNode, kept: Sequence[tuple[cst.CSTNode, cst.CSTNode]]
@@ -347,6 +367,18 @@ class Composition(cst.CSTTransformer):
         return Edit(start, end, after[head : len(after) - tail])
 
 
+def _comments(node: cst.CSTNode) -> Counter[str]:
+    """The comments below a node."""
+    found: Counter[str] = Counter()
+    pending: list[cst.CSTNode] = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, cst.Comment):
+            found[current.value] += 1
+        pending.extend(current.children)
+    return found
+
+
 def _common_start(one: str, other: str) -> int:
     """How many characters two texts share at the start, without cutting a word in two."""
     differing = (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
@@ -374,7 +406,7 @@ def spans_of(tree: cst.Module) -> Mapping[cst.CSTNode, CodeSpan]:
 def _render(node: cst.CSTNode, around: Sequence[cst.CSTNode]) -> tuple[bytes, dict[cst.CSTNode, tuple[int, int]]]:
     """The code of a node as it prints within the nodes around it, and the byte offsets of the nodes in it."""
     module = cst.ensure_type(around[0], cst.Module)
-    blocks = [a for a in around if isinstance(a, cst.IndentedBlock)]
+    blocks = [a for a in around if isinstance(a, cst.IndentedBlock | cst.Match)]
     indent = "".join(module.default_indent if block.indent is None else block.indent for block in blocks)
     line: cst.BaseStatement | cst.SimpleStatementLine = cst.SimpleStatementLine([_statement_with(node)])
     if indent:

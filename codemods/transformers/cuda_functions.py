@@ -27,11 +27,11 @@ class CudaFunctions(Codemod):
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         name = self.qualified(original_node)
-        if name is None and self._may_come_from_star(original_node):
+        if name is None and self._is_uncertain(original_node):
             self.report("UC810", original_node)
         if self._is_query_of_helper(original_node) and self._is_at_import(original_node):
             self.report("UC509", original_node)
-        if name is None or not name.startswith(_NAMESPACES) or self._goes_on(original_node, name):
+        if name is None or not _is_known(name) or self._goes_on(original_node, name):
             return updated_node
         return self._replace(original_node, updated_node, name)
 
@@ -39,7 +39,7 @@ class CudaFunctions(Codemod):
         if not self._is_use(original_node):
             return updated_node
         name = self._imported(original_node)
-        if name is None or not name.startswith("torch.cuda."):
+        if name is None or not _is_known(name):
             return updated_node
         return self._replace(original_node, updated_node, name)
 
@@ -143,9 +143,11 @@ class CudaFunctions(Codemod):
         parent = self.parent()
         if not isinstance(parent, cst.Attribute) or parent.value is not node:
             return False
-        longer = f"{name}.{parent.attr.value}"
-        known = load_cuda_api()
-        return name not in known or longer in known or known[name].action not in ("helper", "keep", "report")
+        known = load_cuda_api().get(name)
+        if known is None or f"{name}.{parent.attr.value}" in load_cuda_api():
+            return True
+        is_module = name.startswith("torch.cuda.") and name.rpartition(".")[2].islower()
+        return is_module and known.action in ("rule", "report")
 
     def _is_use(self, node: cst.Name) -> bool:
         """Whether a name is read here, rather than bound, imported, or the attribute or keyword of something else."""
@@ -175,14 +177,17 @@ class CudaFunctions(Codemod):
             return None
         return target
 
-    def _may_come_from_star(self, node: cst.Attribute) -> bool:
-        """``cuda.empty_cache`` where nothing but a star import can have bound ``cuda``."""
+    def _is_uncertain(self, node: cst.Attribute) -> bool:
+        """``cuda.empty_cache`` that a star import may have bound, or one of several imports of the name."""
         names = self.context.module.names
-        if not names.star_imports or isinstance(self.parent(), cst.Attribute):
-            return False
         dotted = dotted_name(node) or ""
-        root = dotted.partition(".")[0]
-        return dotted.startswith(("cuda.", "torch.cuda.")) and not names.bindings(root, self.offset(node))
+        if isinstance(self.parent(), cst.Attribute) or "cuda." not in dotted:
+            return False
+        bindings = names.bindings(dotted.partition(".")[0], self.offset(node))
+        if not bindings:
+            return bool(names.star_imports) and dotted.startswith(("cuda.", "torch.cuda."))
+        targets = {binding.target for binding in bindings if binding.kind == "import"}
+        return len(targets) > 1 and any(target in ("torch", "torch.cuda") for target in targets)
 
     def _is_query_of_helper(self, node: cst.Attribute) -> bool:
         """A question to the device in code that is converted already."""
@@ -206,6 +211,12 @@ class CudaFunctions(Codemod):
             whitespace_after_as=cst.SimpleWhitespace(" "),
         )
         return alias.with_changes(name=cst.Name(helper), asname=keep)
+
+
+def _is_known(name: str) -> bool:
+    """Whether a name is one of ``torch.cuda``, or another one that the table speaks of and no rule of its own."""
+    known = load_cuda_api().get(name)
+    return name.startswith(_NAMESPACES) or (known is not None and known.action == "report")
 
 
 def rule_for(name: str) -> str:

@@ -54,6 +54,8 @@ class CudaOnly(Codemod):
         return updated_node
 
     def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.BaseExpression:
+        if isinstance(self.parent(), cst.Expr):
+            return updated_node
         if _KERNEL_SOURCE.search(original_node.value):
             self.report("UC805", original_node)
         elif _QUANTISED.search(original_node.value):

@@ -9,7 +9,7 @@ import libcst as cst
 
 from codemods.analysis.project import OwnCuda
 from codemods.findings import Tier
-from codemods.transformers.base import Codemod, dotted_name
+from codemods.transformers.base import Codemod, arguments, dotted_name
 from codemods.transformers.expressions import argument, cuda_device, has_star
 
 _INDEX_NAME = re.compile(r"(?:^|_)(?:local_)?rank$|(?:^|_)gpu(?:_?id|_?idx|_?index)?$", re.IGNORECASE)
@@ -80,6 +80,8 @@ class Placement(Codemod):
         ]
         if device is not None and original.args[0] is device:
             return [updated.args[0].with_changes(value=place, keyword=None, equal=cst.MaybeSentinel.DEFAULT), *named]
+        if device is not None:
+            return arguments([place, *(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT) for arg in named)])
         comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")) if named else cst.MaybeSentinel.DEFAULT
         return [cst.Arg(place, comma=comma), *named]
 

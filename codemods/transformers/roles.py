@@ -196,7 +196,9 @@ def _device_argument(codemod: Codemod, call: cst.Call, arg: cst.Arg) -> Role:
         return Role.OBJECT
     if keyword == "default" and _last_name(call.func) in _OPTION_CALLS:
         return Role.OPTION if names_option(call, DEVICE_NAME) or _is_used_as_device(codemod, call) else Role.UNKNOWN
-    if keyword in ("help", "description", "reason", "msg") or _last_name(call.func) in _PROSE_CALLS:
+    if keyword in ("help", "description", "reason", "msg", "dest") or _last_name(call.func) in _PROSE_CALLS:
+        return Role.LABEL
+    if method in ("get", "pop", "setdefault") and position == 0:
         return Role.LABEL
     if keyword and DEVICE_NAME.search(keyword):
         return Role.STRING
@@ -208,7 +210,7 @@ def _device_argument(codemod: Codemod, call: cst.Call, arg: cst.Arg) -> Role:
 
 
 def _backend_argument(codemod: Codemod, call: cst.Call, arg: cst.Arg) -> Role:
-    last = _last_name(call.func)
+    last = (codemod.qualified(call.func) or "").split(".")[-1] or _last_name(call.func)
     keyword = arg.keyword.value if arg.keyword else None
     if keyword == "default" and last in _OPTION_CALLS:
         return Role.OPTION if names_option(call, BACKEND_NAME) else Role.UNKNOWN

@@ -17,9 +17,7 @@ class TensorTypes(Codemod):
 
     def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.BaseExpression:
         text = string_value(original_node)
-        if text is None or not _TYPE.match(text) or self._is_label():
-            return updated_node
-        if self._is_argument_of("torch.set_default_tensor_type") or self._is_argument_of_helper():
+        if text is None or not _TYPE.match(text) or not self._is_type():
             return updated_node
         return self.rewrite("UC601", original_node, self.call_helper("tensor_type", original_node))
 
@@ -34,13 +32,11 @@ class TensorTypes(Codemod):
         replacement = self.call_helper("set_default_tensor_type", text)
         return self.rewrite("UC602", original_node, replacement)
 
-    def _is_label(self) -> bool:
-        return isinstance(self.parent(), cst.Expr | cst.FormattedStringExpression)
-
-    def _is_argument_of(self, function: str) -> bool:
-        call = self.parent(2)
-        return isinstance(call, cst.Call) and self.qualified(call.func) == function
-
-    def _is_argument_of_helper(self) -> bool:
-        call = self.parent(2)
-        return call is not None and self.is_helper_call(call, "tensor_type", "set_default_tensor_type")
+    def _is_type(self) -> bool:
+        """Whether a text is used as a type: compared, assigned, or given to ``.type()``."""
+        parent, call = self.parent(), self.parent(2)
+        if isinstance(parent, cst.Arg):
+            return (
+                isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "type"
+            )
+        return not isinstance(parent, cst.Expr | cst.FormattedStringExpression | cst.Index)
