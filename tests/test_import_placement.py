@@ -280,11 +280,11 @@ GONE = {
     ),
     "amp": (
         "import torch\nfrom torch.cuda import amp\n\ns = amp.GradScaler()\nx = torch.ones(1)\n",
-        "import torch\n\nimport ai_device\n\ns = ai_device.GradScaler()\nx = torch.ones(1)\n",
+        "import torch\nimport ai_device\n\ns = ai_device.GradScaler()\nx = torch.ones(1)\n",
     ),
     "GradScaler of torch.amp": (
         "import torch\nfrom torch.amp import GradScaler\n\ns = GradScaler('cuda')\nx = torch.ones(1)\n",
-        "import torch\n\nimport ai_device\n\ns = ai_device.GradScaler()\nx = torch.ones(1)\n",
+        "import torch\nimport ai_device\n\ns = ai_device.GradScaler()\nx = torch.ones(1)\n",
     ),
     "two imports": (
         "import torch\nimport torch.cuda as tc\n\ntorch.cuda.synchronize()\ntc.synchronize()\n",

@@ -74,6 +74,8 @@ class Names:
         self.module = collector.scopes[0]
         self.star_imports: list[str] = collector.star_imports
         self.uses: list[tuple[str, int]] = collector.uses
+        self.imports: list[ast.Import | ast.ImportFrom] = collector.imports
+        self.strings: list[str] = collector.strings
         self.scopes = sorted(collector.scopes, key=lambda scope: scope.start)
         self._starts = [scope.start for scope in self.scopes]
         self._meanings: dict[int, str | None] = {}  # by the identity of a list of bindings
@@ -209,6 +211,8 @@ class _Collector:
         self.lines = lines
         self.star_imports: list[str] = []
         self.uses: list[tuple[str, int]] = []
+        self.imports: list[ast.Import | ast.ImportFrom] = []
+        self.strings: list[str] = []
         module = Scope("module", 0, 1 << 62, None, tree)
         self.scopes = [module]
         for statement in tree.body:
@@ -242,13 +246,19 @@ class _Collector:
     def leaf(self, node: ast.AST, scope: Scope) -> None:
         """Nodes below which nothing is bound."""
 
+    def constant(self, node: ast.Constant, scope: Scope) -> None:
+        if isinstance(node.value, str):
+            self.strings.append(node.value)
+
     def import_(self, node: ast.Import, scope: Scope) -> None:
+        self.imports.append(node)
         for alias in node.names:
             name = alias.asname or alias.name.partition(".")[0]
             target = alias.name if alias.asname else name
             scope.bind(name, Binding("import", self.lines.start(node), target=target, node=alias))
 
     def import_from(self, node: ast.ImportFrom, scope: Scope) -> None:
+        self.imports.append(node)
         module = "." * node.level + (node.module or "")
         for alias in node.names:
             if alias.name == "*":
@@ -374,7 +384,7 @@ class _Collector:
 
 _SPECIAL: dict[type[ast.AST], Callable[[_Collector, Any, Scope], None]] = {
     ast.Name: _Collector.name,
-    ast.Constant: _Collector.leaf,
+    ast.Constant: _Collector.constant,
     ast.Import: _Collector.import_,
     ast.ImportFrom: _Collector.import_from,
     ast.Assign: _Collector.assign,

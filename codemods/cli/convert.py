@@ -88,7 +88,7 @@ def _show(outcome: Outcome, format_: str, output: Path | None, write: bool) -> N
 
 
 def _show_changes(outcome: Outcome, format_: str, output: Path | None, write: bool) -> None:
-    from codemods.report import patch
+    from codemods.report import patch, paths
 
     if output is not None:
         _write_patch(output, patch.patch(outcome))
@@ -98,7 +98,7 @@ def _show_changes(outcome: Outcome, format_: str, output: Path | None, write: bo
         _print_patch(patch.patch(outcome))
     if write:
         for path in patch.write(outcome):
-            click.echo(f"wrote {patch.shown(path, Path.cwd())}", err=True)
+            click.echo(f"wrote {paths.shown(path, Path.cwd())}", err=True)
 
 
 def _write_patch(output: Path, patch: bytes) -> None:

@@ -140,8 +140,8 @@ def _removals(module: Module, changed: Sequence[Edit]) -> Iterator[tuple[ast.stm
     if module.path.name == "__init__.py":
         return  # its imports are what the package offers
     gone = _names_without_use(module, changed)
-    for statement in ast.walk(module.tree) if gone else ():
-        if isinstance(statement, ast.Import | ast.ImportFrom) and not _is_changed(module, statement, changed):
+    for statement in module.names.imports if gone else ():
+        if not _is_changed(module, statement, changed):
             edits = list(_removal(module, statement, gone))
             if edits:
                 yield statement, edits
@@ -155,7 +155,7 @@ def _names_without_use(module: Module, changed: Sequence[Edit]) -> set[str]:
 
     def is_replaced(name: str, offset: int) -> bool:
         index = bisect_left(starts, offset + len(name.encode())) - 1
-        return index >= 0 and offset < stretches[index][1] or offset in becomes_attribute
+        return (index >= 0 and offset < stretches[index][1]) or offset in becomes_attribute
 
     candidates = set(module.names.imported_as("torch"))
     used = {name for name, _ in module.names.uses if name in candidates}
@@ -163,14 +163,14 @@ def _names_without_use(module: Module, changed: Sequence[Edit]) -> set[str]:
     if not used:
         return used
     words = {word for edit in changed for word in re.findall(r"(?<![\w.])\w+", edit.replacement)}
-    return used - words - set(_words_in_strings(module.tree))
+    return used - words - set(_words_in_strings(module.names.strings))
 
 
-def _words_in_strings(tree: ast.Module) -> Iterator[str]:
+def _words_in_strings(strings: Sequence[str]) -> Iterator[str]:
     """Words of short texts: an entry of ``__all__``, an annotation in quotes."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
-            yield from re.findall(r"\w+", node.value)
+    for text in strings:
+        if len(text) < 200:
+            yield from re.findall(r"\w+", text)
 
 
 def _is_changed(module: Module, statement: ast.stmt, changed: Sequence[Edit]) -> bool:

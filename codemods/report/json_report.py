@@ -9,7 +9,7 @@ from typing import Any
 import codemods
 from codemods.engine.convert import Conversion
 from codemods.engine.run import Outcome
-from codemods.report.patch import shown
+from codemods.report.paths import shown
 
 
 def render(outcome: Outcome, base: Path) -> str:

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from codemods.engine.run import Outcome
 from codemods.patch.unified import file_patch
+from codemods.report.paths import shown
 from codemods.source.atomic import write_atomically
 from codemods.source.document import SourceError
-
-
-def shown(path: Path, base: Path) -> str:
-    """A path relative to a folder where it lies below it, with ``/``."""
-    try:
-        return path.relative_to(base).as_posix()
-    except ValueError:
-        return Path(os.path.relpath(path, base)).as_posix()
 
 
 def patch(outcome: Outcome) -> bytes:

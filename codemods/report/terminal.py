@@ -14,7 +14,7 @@ from rich.text import Text
 
 from codemods.engine.run import Outcome, left
 from codemods.findings import Tier
-from codemods.report.patch import shown
+from codemods.report.paths import shown
 from codemods.report.text import file_lines, problem_lines, statistics, summary_lines
 
 _TIER_STYLES = {Tier.NOTE: "dim", Tier.SAFE: "green", Tier.REVIEW: "yellow", Tier.MANUAL: "red"}

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from codemods.catalogue import load_catalogue
 from codemods.engine.run import Outcome, left
 from codemods.findings import Finding, Tier
-from codemods.report.patch import shown
+from codemods.report.paths import shown
 
 
 def left_lines(outcome: Outcome, base: Path, *, notes: bool) -> Iterator[str]:
@@ -65,6 +64,8 @@ def summary_lines(outcome: Outcome) -> Iterator[str]:
 
 def statistics(outcome: Outcome) -> list[tuple[str, str, int, int]]:
     """By rule: code, title, sites converted and sites left."""
+    from codemods.catalogue import load_catalogue  # reads some sixty files
+
     converted = Counter(finding.rule for c in outcome.conversions for finding in c.applied)
     remaining = Counter(finding.rule for _, finding in left(outcome))
     catalogue = load_catalogue()
