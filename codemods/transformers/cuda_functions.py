@@ -60,7 +60,9 @@ class CudaFunctions(Codemod):
         if isinstance(original_node.names, cst.ImportStar):
             self.report("UC810", original_node)
             return updated_node
-        if not moves_as_a_whole(module, [dotted_name(alias.name) or "" for alias in original_node.names]):
+        names = [dotted_name(alias.name) or "" for alias in original_node.names]
+        if not moves_as_a_whole(module, names):
+            self._note_names_that_stay(original_node, module, names)
             return updated_node
         moved = [self._moved_alias(module, alias) for alias in original_node.names]
         replacement = updated_node.with_changes(
@@ -77,6 +79,18 @@ class CudaFunctions(Codemod):
         if isinstance(call, cst.Call) and (self.qualified(call.func) or "").startswith("torch.cuda."):
             return False
         return device_role(self, node) in (Role.OBJECT, Role.TORCH_DEVICE)
+
+    def _note_names_that_stay(self, node: cst.ImportFrom, module: str, names: list[str]) -> None:
+        """Names without a counterpart are reported where they are used; the import itself does no harm."""
+        known = load_cuda_api()
+        modules = {full.rpartition(".")[0] for full in known}
+        stay = [
+            name
+            for name in names
+            if (full := f"{module}.{name}") not in modules and (full not in known or known[full].action != "helper")
+        ]
+        if stay:
+            self.report("UC502", node, f"{', '.join(stay)}: reported where it is used", tier=Tier.NOTE)
 
     # -- one name --------------------------------------------------------------------------------------------------
 
