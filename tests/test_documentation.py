@@ -101,12 +101,14 @@ def _commands() -> Iterator[str]:
 
 
 def test_the_commands_are_found() -> None:
-    assert {command.split()[0] for command in _commands()} == {"convert", "rules", "explain"}
+    assert {command.split()[0] for command in _commands()} == {"convert", "rules", "explain", "rehearse"}
 
 
 @pytest.mark.parametrize("command", sorted(set(_commands())))
 def test_a_command_runs(repository: Path, command: str) -> None:
-    words = shlex.split(command.replace("PATH...", ".").replace("path/to/repository", "."))
+    (repository / "hello.py").write_text("import torch\n\nprint(torch.ones(2).sum())\n", encoding="utf-8")
+    command = command.replace("PATH...", ".").replace("path/to/repository", ".").replace("SCRIPT", "hello.py")
+    words = shlex.split(command)
     done = run(repository, "codemods", *("change.patch" if word == "FILE" else word for word in words))
     assert done.returncode == (1 if words[0] == "convert" else 0), done.stderr
     assert "Traceback" not in done.stderr
@@ -249,7 +251,12 @@ def test_files_that_the_guides_name_exist() -> None:
 def test_the_folders_are_those_of_the_architecture_page() -> None:
     page = text_of(ROOT / "docs" / "architecture.md")
     folders = {path.parent.name for path in (ROOT / "codemods").glob("*/__init__.py")} - {"rules"}
-    assert set(re.findall(r"^    (\w+)/ ", page, re.MULTILINE)) == folders | {"catalogue", "devices"}
+    assert set(re.findall(r"^    (\w+)/ ", page, re.MULTILINE)) == folders | {
+        "catalogue",
+        "devices",
+        "operators",
+        "namespaces",
+    }
 
 
 def test_no_absolute_paths() -> None:

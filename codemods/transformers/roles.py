@@ -117,10 +117,15 @@ class _Climb:
         if isinstance(ancestor, cst.Return):
             return self._named(self._function_name())
         if isinstance(ancestor, cst.FormattedStringExpression | cst.Index | cst.Expr):
-            return Role.LABEL
+            return Role.UNKNOWN if self._is_in_literal_type() else Role.LABEL
         if isinstance(ancestor, cst.Element):
             return self._listed()
         return Role.UNKNOWN
+
+    def _is_in_literal_type(self) -> bool:
+        """``Literal["cuda", "cpu"]``: a type that admits no other device."""
+        subscripts = (a for a in self.codemod.context.ancestors if isinstance(a, cst.Subscript))
+        return any(_last_name(subscript.value) == "Literal" for subscript in subscripts)
 
     def _is_helper(self, call: cst.Call) -> bool:
         """Whether a call is one of the helper's, as converted code has it."""
@@ -164,16 +169,16 @@ class _Climb:
             if isinstance(ancestor, cst.ComparisonTarget):
                 return Role.COMPARED
             if isinstance(ancestor, cst.Call):
-                known = self._is_helper(ancestor) or is_choices(ancestor, self.node, self.codemod)
+                known = self._is_helper(ancestor) or is_choices(ancestor, self.names, self.codemod)
                 return Role.CHOICES if known else Role.UNKNOWN
         return Role.UNKNOWN
 
 
-def is_choices(call: cst.Call, node: cst.CSTNode, codemod: Codemod) -> bool:
-    """Whether a string inside ``call`` is one of the values of a command-line option for a device."""
+def is_choices(call: cst.Call, names: re.Pattern[str], codemod: Codemod) -> bool:
+    """Whether a list inside ``call`` holds the values of a command-line option that is called accordingly."""
     name = _last_name(call.func)
     if name == "add_argument":
-        return any(arg.keyword is not None and arg.keyword.value == "choices" for arg in call.args)
+        return names_option(call, names) and any(arg.keyword and arg.keyword.value == "choices" for arg in call.args)
     return name == "Choice" and codemod.qualified(call.func) in ("click.Choice", "click.types.Choice")
 
 
