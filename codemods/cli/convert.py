@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from codemods.config import Config, check_codes, check_helper
-from codemods.engine.run import Outcome, Request, run
+from codemods.engine.outcome import Outcome, Request
+from codemods.engine.run import run
 from codemods.errors import UserError
 from codemods.findings import Tier
 

@@ -18,7 +18,8 @@ from codemods.analysis.statements import Slice
 from codemods.findings import Finding
 from codemods.source.document import SourceError
 from codemods.transformers import CODEMODS
-from codemods.transformers.base import Composition, Context, Draft
+from codemods.transformers.base import Context, Draft
+from codemods.transformers.composition import Composition
 
 _ALIASED = ("torch.cuda", "torch.backends.cuda", "torch.backends.cudnn", "torch.random", "torch.fft")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import codemods
 from codemods.engine.convert import Conversion
-from codemods.engine.run import Outcome
+from codemods.engine.outcome import Outcome
 from codemods.report.paths import shown
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codemods.engine.run import Outcome
+from codemods.engine.outcome import Outcome
 from codemods.patch.unified import file_patch
 from codemods.report.paths import shown
 from codemods.source.atomic import write_atomically

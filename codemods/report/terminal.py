@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from codemods.engine.run import Outcome, left
+from codemods.engine.outcome import Outcome, left
 from codemods.findings import Tier
 from codemods.report.paths import shown
 from codemods.report.text import file_lines, problem_lines, statistics, summary_lines

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from codemods.engine.run import Outcome, left
+from codemods.engine.outcome import Outcome, left
 from codemods.findings import Finding, Tier
 from codemods.report.paths import shown
 
