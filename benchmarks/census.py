@@ -2,10 +2,10 @@
 
     python benchmarks/census.py FOLDER ...
 
-A place is what plain ``ast`` finds: a name chain with ``.cuda`` in it, a ``"cuda"`` or ``"nccl"`` string, a device string
-that is built, ``is_cuda``, an import of torch.cuda. The tool is run on a copy as a program, through its command line. A
-place is converted if it is gone afterwards; one that is still there is reported if the tool names its line when it is run
-on the result once more, and was left without a word otherwise. The second run must not change anything.
+A place is what plain ``ast`` finds: a name chain with ``.cuda`` in it, a ``"cuda"`` or ``"nccl"`` string, a device
+string that is built, ``is_cuda``, an import of torch.cuda. The tool is run on a copy as a program, through its command
+line. A place is converted if it is gone afterwards; one that is still there is reported if the tool names its line when
+it is run on the result once more, and was left without a word otherwise. The second run must not change anything.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def places(source: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _names_of_other_libraries(tree: ast.Module) -> set[str]:
-    names = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("torch"):
             names.update(alias.asname or alias.name for alias in node.names)
@@ -82,7 +82,7 @@ def read(root: Path) -> dict[str, list[tuple[int, int, str]]]:
 
 
 def convert(root: Path) -> dict[str, set[int]]:
-    """Converts a folder with the command line; gives the lines of each file that a finding without an edit speaks of."""
+    """Converts a folder with the command line; gives the lines of each file where a finding has no edit."""
     command = [sys.executable, "-m", "codemods", "convert", ".", "--format", "json", "--write"]
     report = json.loads(subprocess.run(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
     return {f["path"]: {n["line"] for n in f["findings"] if not n["applied"]} for f in report["files"]}

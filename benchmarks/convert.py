@@ -37,7 +37,8 @@ from libcst.metadata import (
     ScopeProvider,
 )
 
-from codemods.engine.run import Request, run
+from codemods.engine.outcome import Request
+from codemods.engine.run import run
 from codemods.source.discovery import Found, discover
 from codemods.source.document import Document, SourceError
 

@@ -852,7 +852,8 @@ def test_parses_on_python_3_8() -> None:
 
 
 IN_TORCH_1_13 = """
-    torch.nn torch.nn.Module torch.nn.Module.__init__ torch.nn.DataParallel torch.distributed torch.serialization torch.serialization.default_restore_location
+    torch.nn torch.nn.Module torch.nn.Module.__init__ torch.nn.DataParallel torch.distributed torch.serialization
+    torch.serialization.default_restore_location
     torch.FloatTensor torch.Tensor torch.UntypedStorage torch.__version__ torch.__version__.split torch.amp
     torch.autocast torch.backends torch.bfloat16 torch.cuda torch.cuda.OutOfMemoryError torch.cuda.amp
     torch.cuda.amp.GradScaler torch.cuda.device_of torch.cuda.is_available torch.cuda.nvtx torch.cuda.nvtx.range

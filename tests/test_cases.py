@@ -22,7 +22,8 @@ from click.testing import CliRunner
 from codemods.analysis.project import Project
 from codemods.cli.main import cli
 from codemods.engine.convert import HelperNames, Options, convert
-from codemods.engine.run import Outcome, Request, run
+from codemods.engine.outcome import Outcome, Request
+from codemods.engine.run import run
 from codemods.findings import Finding, Tier
 from codemods.runtime import helper_source
 from codemods.source.document import Document

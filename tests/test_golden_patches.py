@@ -1,4 +1,4 @@
-"""The patches of fixtures/golden: what a conversion of each training script and repository of fixtures/ is, to the byte.
+"""The patches of fixtures/golden: how each training script and repository of fixtures/ is converted, to the byte.
 
 ``UPDATE_GOLDEN=1 pytest tests/test_golden_patches.py`` writes them anew; read the difference before it is committed.
 """
@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from fixture_runs import FIXTURES
 
-from codemods.engine.run import Outcome, Request, run
+from codemods.engine.outcome import Outcome, Request
+from codemods.engine.run import run
 from codemods.report.patch import patch, write
 
 GOLDEN = FIXTURES / "golden"

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from codemods.engine.helper_plan import HelperConflict, HelperImport, HelperPlan
+from codemods.source import repository
 from codemods.source.import_lines import ImportLine, read_import_lines
 from codemods.source.packaging import installed_packages, source_folders
-from codemods.source import repository
 
 HELPER = "# uncuda helper 0.1\nSERVES = True\n"
 USE = "assert {name}.SERVES\n"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from collections import Counter
 import itertools
 import sys
+from collections import Counter
 from pathlib import Path
 
 import libcst

@@ -1,4 +1,4 @@
-"""The training scripts of fixtures/: the originals learn under tests/cuda_on_cpu.py, and the converted ones do the same.
+"""The training scripts of fixtures/: the originals learn under tests/cuda_on_cpu.py, the converted ones do the same.
 
 Losses are compared to the last digit: the original whose CUDA calls land on the CPU, against its conversion with
 ``AI_DEVICE=cpu``; and a script with a CPU path of its own, against its conversion with ``AI_DEVICE`` unset.
@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,8 @@ from fixture_runs import (
     run_python,
 )
 
-from codemods.engine.run import Request, run
+from codemods.engine.outcome import Request
+from codemods.engine.run import run
 from codemods.report.patch import write
 
 without_gpu = pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="tells nothing on a machine with a GPU")
@@ -50,11 +52,11 @@ class Converted(Started):
         super().__init__(pool, folder)
         self.fixtures = converted_copy(folder / "fixtures")
         self.selected = {
-            name: self.start(lambda f, r=run: r.with_ai_device("cpu", f, self.fixtures), f"{name}_selected")
+            name: self.start(partial(run.with_ai_device, "cpu", fixtures=self.fixtures), f"{name}_selected")
             for name, run in RUNS.items()
         }
         self.unset = {
-            name: self.start(lambda f, r=RUNS[name]: r.on_plain_cpu(f, self.fixtures), f"{name}_unset")
+            name: self.start(partial(RUNS[name].on_plain_cpu, fixtures=self.fixtures), f"{name}_unset")
             for name in WITH_CPU_PATH
         }
 
