@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from codemods.analysis.module import Module
@@ -68,6 +69,7 @@ _TENSOR_TYPES = {
     "unsqueeze",
     "squeeze",
 }
+_CUSTOM_OPERATORS = ("torch.ops.", "torch.classes.")
 _PORTABLE_METHODS = _MOVES | _CONTAINERS | _TENSOR_TYPES
 
 
@@ -101,8 +103,28 @@ def _is_portable_node(node: ast.AST, module: Module, offset: int | None) -> bool
     dotted = dotted_name(node.func)
     name = module.names.qualified(dotted, module.lines.start(node) if offset is None else offset) if dotted else None
     if name is not None and name.startswith("torch."):
+        if name.startswith(_CUSTOM_OPERATORS):
+            return False
         known = load_cuda_api().get(name)
         return known is None or known.action == "helper"
     if isinstance(node.func, ast.Name):
         return node.func.id in _BUILTINS and not module.names.bindings(node.func.id, offset or module.lines.start(node))
-    return isinstance(node.func, ast.Attribute) and name is None and node.func.attr in _PORTABLE_METHODS
+    if not isinstance(node.func, ast.Attribute) or name is not None:
+        return False
+    return node.func.attr in _PORTABLE_METHODS or _is_tensor_method(node.func, module, offset)
+
+
+def _is_tensor_method(method: ast.Attribute, module: Module, offset: int | None) -> bool:
+    """Whether a method is torch's own: by its name, ``fill_``, or because torch made what it is called on."""
+    if re.fullmatch(r"[a-z]\w*[^_\W]_", method.attr):
+        return True
+    maker: ast.expr = method.value
+    while isinstance(maker, ast.Call) and isinstance(maker.func, ast.Attribute):
+        dotted = dotted_name(maker.func)
+        name = (
+            module.names.qualified(dotted, module.lines.start(maker) if offset is None else offset) if dotted else None
+        )
+        if name is not None:
+            return name.startswith("torch.") and not name.startswith(_CUSTOM_OPERATORS)
+        maker = maker.func.value
+    return False

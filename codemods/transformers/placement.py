@@ -7,6 +7,7 @@ import re
 
 import libcst as cst
 
+from codemods.analysis.names import dotted_name as ast_dotted_name
 from codemods.analysis.project import OwnCuda
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, arguments, dotted_name
@@ -124,6 +125,9 @@ class Placement(Codemod):
             function = receiver.func
             if isinstance(function, cst.Attribute) and function.attr.value in _TENSOR_METHODS:
                 return self._class_name(function.value)
+            own = self._function(function.value, self.offset(function)) if isinstance(function, cst.Name) else None
+            if own is not None:
+                return self._class_returned_by(own)
             return (dotted_name(function) or "").split(".")[-1] or None
         if isinstance(receiver, cst.Name):
             return self._class_of_name(receiver)
@@ -133,14 +137,38 @@ class Placement(Codemod):
         names = self.context.module.names
         offset = self.offset(receiver)
         for binding in names.bindings(receiver.value, offset):
-            if isinstance(binding.value, ast.Call):
-                return (_last(binding.value.func)) or None
+            made = self._class_made_by(binding.value) if isinstance(binding.value, ast.Call) else None
+            if made is not None:
+                return made
             if isinstance(binding.node, ast.arg) and binding.node.annotation is not None:
                 return _last(binding.node.annotation)
         if receiver.value in ("self", "cls"):
             around = self.context.module.statements.path_to(offset)
             return next((s.name for s in reversed(around) if isinstance(s, ast.ClassDef)), None)
         return None
+
+    def _class_made_by(self, call: ast.Call) -> str | None:
+        """The class of what a call returns: of a constructor, of torch, of a function of this file that says so."""
+        names, offset = self.context.module.names, self.context.module.lines.start(call)
+        name = _last(call.func)
+        if (names.qualified(ast_dotted_name(call.func) or "", offset) or "").startswith("torch."):
+            return name
+        function = self._function(call.func.id, offset) if isinstance(call.func, ast.Name) else None
+        if function is not None:
+            return self._class_returned_by(function)
+        return name if name[:1].isupper() else None
+
+    def _function(self, name: str, offset: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The function of this file that a name means."""
+        nodes = (binding.node for binding in self.context.module.names.bindings(name, offset))
+        return next((node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)), None)
+
+    def _class_returned_by(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
+        if function.returns is not None:
+            return _last(function.returns) or None
+        returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+        made = {_last(value.func) for value in returned if isinstance(value, ast.Call)}
+        return next((name for name in sorted(made) if name in self.context.project.own_cuda), None)
 
     def _similar_class(self, receiver: cst.BaseExpression) -> OwnCuda | None:
         """A class with ``cuda`` but without ``to`` that a receiver of unknown type is named after."""
