@@ -28,6 +28,7 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import itertools
 import operator
 import os
 import sys
@@ -906,7 +907,10 @@ def record_stream(tensor: torch.Tensor, stream: Any) -> None:
 
 
 class _OnOneDevice(torch.nn.DataParallel):  # type: ignore[type-arg]
-    """``torch.nn.DataParallel`` off CUDA: passes through to the module, which stays reachable as ``.module``."""
+    """``torch.nn.DataParallel`` off CUDA: gives the inputs to the module, which stays reachable as ``.module``.
+
+    As with one GPU, tensors among the inputs go to the device of the module first.
+    """
 
     def __init__(
         self, module: torch.nn.Module, device_ids: Any = None, output_device: Any = None, dim: int = 0
@@ -917,6 +921,24 @@ class _OnOneDevice(torch.nn.DataParallel):  # type: ignore[type-arg]
         self.module = module
         self.device_ids: list[int] = []
         self.dim = dim
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        weight = next(itertools.chain(self.module.parameters(), self.module.buffers()), None)
+        place = device() if weight is None else weight.device
+        return self.module(*_moved(inputs, place), **_moved(kwargs, place))
+
+
+def _moved(value: Any, place: torch.device) -> Any:
+    """A copy of nested tuples, lists and dicts with their tensors on a device."""
+    if isinstance(value, torch.Tensor):
+        return value.to(place)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_moved(one, place) for one in value))
+    if isinstance(value, (tuple, list)):
+        return type(value)(_moved(one, place) for one in value)
+    if isinstance(value, dict):
+        return type(value)((key, _moved(one, place)) for key, one in value.items())
+    return value
 
 
 def _marker(name: str, silent: Any) -> Any:
