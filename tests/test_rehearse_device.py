@@ -11,7 +11,6 @@ import io
 import math
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 import traceback
@@ -25,15 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixture_runs import FIXTURES, ROOT, RUNS, Finished, losses_of, run_python
+from fixture_runs import ROOT
 
-from codemods.engine.outcome import Request
-from codemods.engine.run import run
 from codemods.errors import UserError
 from codemods.rehearse.backend import install
 from codemods.rehearse.listing import read_listing
 from codemods.rehearse.recording import Recording, Site
-from codemods.report.patch import write
 
 KINDS = ("npu", "mlu", "musa", "gcu", "supa")
 BACKENDS = {"npu": "hccl", "mlu": "cncl", "musa": "mccl", "gcu": "eccl", "supa": "bccl"}
@@ -622,6 +618,21 @@ def check_compiling_is_left_out(kind: str, recording: Recording) -> None:
 
 
 def check_inference_mode_and_sparse(kind: str, recording: Recording) -> None:
+    before = torch.zeros(2, 2, device=kind)
+    with torch.inference_mode():
+        made = torch.ones(2, 2, device=kind)
+        assert all(one.is_inference() for one in (made, made.view(-1), before + made))
+        views = (
+            before.view(-1),
+            before[0],
+            before.expand(3, 2, 2),
+            before.detach(),
+            *before.split(1),
+            *before.unbind(),
+        )
+        assert not any(view.is_inference() for view in views)
+        views[-1].add_(made[1])
+    assert before.tolist() == [[0, 0], [1, 1]]
     with torch.inference_mode():
         assert Recurrent().to(kind).eval()(torch.zeros(1, 3, dtype=torch.int64, device=kind)).device.type == kind
         assert Attending().to(kind).eval()(torch.zeros(1, 3, dtype=torch.int64, device=kind)).device.type == kind
@@ -640,78 +651,6 @@ def check_collective_backend(kind: str, recording: Recording) -> None:
     assert one.tolist() == [1, 1]
     assert distributed.get_backend() == backend
     distributed.destroy_process_group()
-
-
-# -- Training scripts ----------------------------------------------------------------------------------------------
-
-JOIN = """
-import os
-
-def join():
-    if os.environ.get("TEST_DEVICE"):
-        from codemods.rehearse.backend import install
-        install(os.environ["TEST_DEVICE"], count=1)
-"""
-"""An entry point of torch, which sets up the virtual device in every process that imports torch."""
-
-SCRIPTS = {
-    "single_gpu_classifier": "npu",
-    "gpt_pretrain": "mlu",
-    "accelerate_finetune_bf16": "npu",
-}
-"""The runs whose converted scripts are rehearsed, each on a device."""
-
-
-class Rehearsals:
-    """Converted scripts on the CPU and on a virtual device, and an original that nobody converted."""
-
-    def __init__(self, pool: ThreadPoolExecutor, folder: Path) -> None:
-        self.folder = folder
-        information = folder / "join" / "join_rehearsal-1.dist-info"
-        information.mkdir(parents=True)
-        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: join-rehearsal\nVersion: 1\n", "utf-8")
-        (information / "entry_points.txt").write_text("[torch.backends]\nrehearsal = join_rehearsal:join\n", "utf-8")
-        (folder / "join" / "join_rehearsal.py").write_text(JOIN, "utf-8")
-        self.environment = {"PYTHONPATH": os.pathsep.join([str(folder / "join"), str(ROOT)])}
-        self.converted = folder / "fixtures"
-        for name in SCRIPTS:
-            self._convert(Path(RUNS[name].script).parent)
-        self.on_cpu = {name: pool.submit(self.start, name, "cpu", self.converted) for name in SCRIPTS}
-        self.on_device = {name: pool.submit(self.start, name, kind, self.converted) for name, kind in SCRIPTS.items()}
-        self.original = pool.submit(self.start, "single_gpu_classifier", "npu", FIXTURES)
-
-    def _convert(self, script: Path) -> None:
-        target = self.converted / script
-        if not target.exists():
-            shutil.copytree(FIXTURES / script, target)
-            write(run(Request(paths=(target,))))
-
-    def start(self, name: str, kind: str, fixtures: Path) -> Finished:
-        """Runs a script in a folder of its own."""
-        folder = self.folder / f"{name}_{kind}_{fixtures.name}_{fixtures is FIXTURES}"
-        folder.mkdir()
-        variables = {**self.environment, "AI_DEVICE": kind, "TEST_DEVICE": "" if kind == "cpu" else kind}
-        return run_python([str(fixtures / RUNS[name].script), *RUNS[name].args], folder, **variables)
-
-
-@pytest.fixture(scope="module")
-def rehearsals(pool: ThreadPoolExecutor, tmp_path_factory: pytest.TempPathFactory) -> Rehearsals:
-    return Rehearsals(pool, tmp_path_factory.mktemp("rehearsals"))
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_converted_script_has_the_losses_of_the_cpu(name: str, rehearsals: Rehearsals) -> None:
-    expected = losses_of(rehearsals.on_cpu[name].result())
-    assert len(expected) >= 3
-    assert losses_of(rehearsals.on_device[name].result()) == expected
-
-
-def test_script_that_nobody_converted_fails_and_names_the_place(rehearsals: Rehearsals) -> None:
-    finished = rehearsals.original.result()
-    assert finished.returncode != 0
-    last = finished.stderr.strip().splitlines()[-1]
-    assert "CUDA" in last
-    assert "train.py" in finished.stderr
 
 
 CHECKS = [name for name in list(globals()) if name.startswith("check_")]

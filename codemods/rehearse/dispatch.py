@@ -127,14 +127,21 @@ def _wrapped(known: Operation, value: Any, args: Any, kwargs: dict[str, Any], de
             return value
         if known.viewed is None:
             return wrap(as_on_chip(value), device)
-        outer = wrap(value, device)
         base = _taken(known.viewed, args, kwargs)
-        if isinstance(base, DeviceTensor):
-            share_storage(outer, base)
-        return outer
+        return _view(value, base, device) if isinstance(base, DeviceTensor) else wrap(value, device)
     if isinstance(value, list):
         return [_wrapped(known, one, args, kwargs, device) for one in value]
     return value
+
+
+def _view(value: torch.Tensor, base: DeviceTensor, device: torch.device) -> DeviceTensor:
+    """The tensor of the device for a view of another; in inference mode too, one of a usual tensor is a usual one."""
+    if torch.is_inference_mode_enabled() and not base.is_inference():
+        with torch.inference_mode(False):
+            return _view(value, base, device)
+    outer = wrap(value, device)
+    share_storage(outer, base)
+    return outer
 
 
 def _taken(place: tuple[int, str], args: Any, kwargs: dict[str, Any]) -> Any:

@@ -70,7 +70,8 @@ class Operation:
         self.generator = any(one.name == "generator" for one in schema.arguments)
         self.written = [_argument(schema, returned) for returned in schema.returns]
         """For each result the position and name of the argument that it is, or None."""
-        self.viewed = next((_argument(schema, one, views=True) for one in schema.returns if _is_view(one)), None)
+        viewed = (_argument(schema, one, views=True) for one in schema.returns if _is_view(one))
+        self.viewed = next((one for one in viewed if one is not None), _split_argument(schema))
         """The argument that the results are views of."""
         self.reshapes = bool(
             torch.Tag.inplace_view in overload.tags or _has_out(schema) or schema.name.startswith("aten::resize")
@@ -150,6 +151,14 @@ def _argument(schema: Any, returned: Any, views: bool = False) -> tuple[int, str
         return None
     for position, argument in enumerate(schema.arguments):
         if argument.alias_info is not None and argument.alias_info.before_set & info.before_set:
+            return position, argument.name
+    return None
+
+
+def _split_argument(schema: Any) -> tuple[int, str] | None:
+    """The position and name of the argument that a list of results are views of: ``Tensor(a -> *)``."""
+    for position, argument in enumerate(schema.arguments):
+        if argument.alias_info is not None and "*" in argument.alias_info.after_set:
             return position, argument.name
     return None
 
