@@ -47,6 +47,12 @@ class Run:
         """A converted copy of the script with AI_DEVICE set."""
         return run_python([*self._launcher(), str(fixtures / self.script), *self.args], folder, AI_DEVICE=device)
 
+    def rehearsed(self, device: str, folder: Path, fixtures: Path, processes: int | None = None) -> Finished:
+        """The script on one virtual device a process."""
+        ranks = processes or self.processes
+        options = ["--device", device, *(["--nproc", str(ranks)] if ranks > 1 else ["--count", "1"])]
+        return run_python(["-m", "codemods.rehearse", *options, str(fixtures / self.script), *self.args], folder)
+
     def _launcher(self) -> list[str]:
         launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.processes}"]
         return launcher if self.processes > 1 else []

@@ -7,6 +7,7 @@ Losses are compared to the last digit: the original whose CUDA calls land on the
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,10 @@ from fixture_runs import (
 from codemods.engine.outcome import Request
 from codemods.engine.run import run
 from codemods.report.patch import write
+
+DEVICES = ("npu", "mlu")
+UNDER_AUTOCAST = {"amp_gan", "package_with_scripts"}
+"""Runs with torch.cuda.amp, which is off on the CPU."""
 
 without_gpu = pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="tells nothing on a machine with a GPU")
 
@@ -61,6 +66,22 @@ class Converted(Started):
         }
 
 
+class Rehearsed(Started):
+    """All runs on virtual devices: converted, on each of two vendors' devices, and unconverted."""
+
+    def __init__(self, pool: ThreadPoolExecutor, folder: Path, converted: Path) -> None:
+        super().__init__(pool, folder)
+        self.devices = {
+            (name, device): self.start(partial(run.rehearsed, device, fixtures=converted), f"{name}_{device}")
+            for name, run in RUNS.items()
+            for device in DEVICES
+        }
+        self.originals = {
+            name: self.start(partial(RUNS[name].rehearsed, "npu", fixtures=FIXTURES), f"{name}_original")
+            for name in FIRST_RUNS
+        }
+
+
 def converted_copy(folder: Path) -> Path:
     """A copy of fixtures/ in which every script folder and repository is converted as a repository of its own."""
     for kind in ("scripts", "repositories"):
@@ -87,6 +108,11 @@ def started(pool: ThreadPoolExecutor, tmp_path_factory: pytest.TempPathFactory) 
 @pytest.fixture(scope="module")
 def converted(started: Originals, tmp_path_factory: pytest.TempPathFactory) -> Converted:
     return Converted(started.pool, tmp_path_factory.mktemp("converted"))
+
+
+@pytest.fixture(scope="module")
+def rehearsed(converted: Converted, tmp_path_factory: pytest.TempPathFactory) -> Rehearsed:
+    return Rehearsed(converted.pool, tmp_path_factory.mktemp("rehearsed"), converted.fixtures)
 
 
 def mean(values: list[float]) -> float:
@@ -125,6 +151,30 @@ def test_converted_script_has_the_losses_of_the_original(name: str, started: Ori
 @pytest.mark.parametrize("name", WITH_CPU_PATH)
 def test_converted_script_keeps_its_cpu_path(name: str, started: Originals, converted: Converted) -> None:
     assert losses_of(converted.unset[name].result()) == losses_of(started.plain[name].result())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", RUNS)
+def test_converted_script_has_the_losses_of_the_cpu_on_a_virtual_device(
+    name: str, device: str, converted: Converted, rehearsed: Rehearsed
+) -> None:
+    expected = losses_of(converted.selected[name].result())
+    finished = rehearsed.devices[name, device].result()
+    losses = losses_of(finished)
+    if name in UNDER_AUTOCAST:
+        assert [loss for _, loss in losses] == pytest.approx([loss for _, loss in expected], rel=0.1)
+    else:
+        assert losses == expected
+    assert "CUDA still named: nowhere." in finished.stderr
+
+
+@pytest.mark.parametrize("name", FIRST_RUNS)
+def test_unconverted_script_does_not_pass_a_rehearsal(name: str, rehearsed: Rehearsed) -> None:
+    finished = rehearsed.originals[name].result()
+    assert finished.returncode in (1, 2)
+    places = re.findall(r"^ *(\S+\.py:\d+)\b.*$", finished.stderr, re.MULTILINE)
+    assert "CUDA" in finished.stderr
+    assert any(Path(RUNS[name].script).parts[1] in place for place in places), finished.stderr
 
 
 def test_every_training_script_has_a_run() -> None:
