@@ -151,24 +151,25 @@ class Names:
                 if any(b.kind == "import" and b.target and _starts_with(b.target, prefix) for b in bindings):
                     yield name
 
-    def aliases(self, prefixes: tuple[str, ...]) -> set[str]:
+    def aliases(self, prefixes: tuple[str, ...], besides: tuple[str, ...]) -> set[str]:
         """Local names whose spelling need not tell that they stand for something of torch.
 
         Those are ``from torch import ... as ...``, imports below one of the prefixes, and variables that were assigned
-        a name below one of them.
+        a name below one of them; an alias of a module in ``besides`` is not one of them.
         """
         return {
             name
             for scope in self.scopes
             for name, bindings in scope.bindings.items()
-            if any(self._hides(binding, prefixes) for binding in bindings)
+            if any(self._hides(binding, prefixes, besides) for binding in bindings)
         }
 
-    def _hides(self, binding: Binding, prefixes: tuple[str, ...]) -> bool:
+    def _hides(self, binding: Binding, prefixes: tuple[str, ...], besides: tuple[str, ...]) -> bool:
         if binding.kind == "import":
             target = binding.target or ""
             renamed = isinstance(binding.node, ast.alias) and binding.node.asname is not None and "." in target
-            return (renamed and target.startswith("torch.")) or any(_starts_with(target, p) for p in prefixes)
+            renamed = renamed and target.startswith("torch.") and target not in besides
+            return renamed or any(_starts_with(target, p) for p in prefixes)
         dotted = dotted_name(binding.value) if binding.kind == "assign" and binding.value is not None else None
         target = (self.qualified(dotted, binding.offset) or "") if dotted and "." in dotted else ""
         return any(_starts_with(target, prefix) for prefix in prefixes)

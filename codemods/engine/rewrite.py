@@ -22,6 +22,8 @@ from codemods.transformers.base import Context, Draft
 from codemods.transformers.composition import Composition
 
 _ALIASED = ("torch.cuda", "torch.backends.cuda", "torch.backends.cudnn", "torch.random", "torch.fft")
+_SPELLED_OUT = ("torch.nn", "torch.nn.functional", "torch.optim", "torch.distributed", "torch.utils.data")
+"""Modules that hide nothing under an alias: whatever the rules look for in them is a trigger by its own name."""
 
 
 def rewrite(
@@ -96,7 +98,7 @@ def _cannot_be_lost(text: str) -> bool:
 
 def _places(module: Module) -> list[int]:
     """Offsets that the codemods should see: trigger words, and uses of names for a part of ``torch.cuda``."""
-    aliases = module.names.aliases(_ALIASED)
+    aliases = module.names.aliases(_ALIASED, besides=_SPELLED_OUT)
     uses = [offset for name, offset in module.names.uses if name in aliases]
     return sorted({*load_triggers().offsets(module.utf8), *uses})
 
