@@ -238,6 +238,14 @@ def test_cpu_distributed_and_names(select: Callable[[str], Any]) -> None:
     assert helper.backend("cpu:gloo,cuda:nccl") == helper.backend("cuda:nccl") == "cpu:gloo"
     assert helper.device_choices(["cuda", "mps"]) == ["cuda", "mps", "cpu"]
     assert helper.device_choices(["cpu", "cuda"]) == ["cpu", "cuda"]
+    assert [helper.device_name(name) for name in ("cuda", "cuda:1", "cpu", "mps:0")] == ["cpu", "cpu", "cpu", "mps:0"]
+    assert [helper.device_name(name) for name in ("", "0,1", "auto", "cuda:x", "cuda12")] == [
+        "",
+        "0,1",
+        "auto",
+        "cuda:x",
+        "cuda12",
+    ]
     assert callable(helper.map_location())
     assert helper.profiler_activity() is torch.profiler.ProfilerActivity.CPU
     assert helper.pin_memory_device() == ""

@@ -54,6 +54,7 @@ def test_npu_is_loaded_at_the_first_call_and_forwarded_to(tmp_path: Path) -> Non
         assert ai_device.device_ids("cuda:1") == [torch.device("npu", 1)]
         assert ai_device.device_id(1) == torch.device("npu", 1)
         assert ai_device.device_choices(["cpu", "cuda"]) == ["cpu", "cuda", "npu"]
+        assert [ai_device.device_name(name) for name in ("cuda", "cuda:1", "cpu")] == ["npu", "npu:1", "cpu"]
         assert callable(ai_device.map_location())
         assert ai_device.profiler_activity() is torch.profiler.ProfilerActivity.PrivateUse1
         assert ai_device.tensor_type("torch.cuda.HalfTensor") == "torch.npu.HalfTensor"

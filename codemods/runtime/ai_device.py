@@ -481,6 +481,15 @@ def device_id(index: Any) -> torch.device | None:
     return None if _selected().device.single_device else device(index)
 
 
+def device_name(name: str) -> str:
+    """The name of a device as a user gives it: a CUDA device becomes the selected one, anything else stays.
+
+    The ``type`` of a command-line option for a device, so that ``--device cuda`` means the selected device.
+    """
+    kind, _, index = name.partition(":")
+    return str(device(name)) if kind == "cuda" and (not index or index.isdigit()) else name
+
+
 def device_choices(choices: Iterable[str]) -> list[str]:
     """Names for a command line to choose from, with the selected type among them."""
     return list(dict.fromkeys([*choices, device_type()]))

@@ -9,10 +9,9 @@ import libcst as cst
 from codemods.analysis.names import dotted_name as ast_dotted_name
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
-from codemods.transformers.expressions import CudaDevice, argument, cuda_device, has_star, string_value
+from codemods.transformers.expressions import NO_SPACE, CudaDevice, argument, cuda_device, has_star, string_value
 
 _PICKLED = "the whole module is pickled, with the device of each parameter"
-_NO_SPACE = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 
 class Checkpoints(Codemod):
@@ -59,7 +58,7 @@ class Checkpoints(Codemod):
         if has_star(original):
             self.report("UC611", original, "map_location may be among the arguments that cannot be seen")
             return updated
-        place = cst.Arg(self.call_helper("map_location"), keyword=cst.Name("map_location"), equal=_NO_SPACE)
+        place = cst.Arg(self.call_helper("map_location"), keyword=cst.Name("map_location"), equal=NO_SPACE)
         first = updated.args[0]
         comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
         if len(updated.args) == 1:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+NO_SPACE = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+"""The ``=`` of a keyword argument."""
 _CUDA = re.compile(r"cuda(?::(\d+))?\Z")
 
 

@@ -11,7 +11,7 @@ from codemods.analysis.names import dotted_name as ast_dotted_name
 from codemods.analysis.project import OwnCuda
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, arguments, dotted_name
-from codemods.transformers.expressions import argument, cuda_device, has_star
+from codemods.transformers.expressions import NO_SPACE, argument, cuda_device, has_star
 
 _INDEX_NAME = re.compile(r"(?:^|_)(?:local_)?rank$|(?:^|_)gpu(?:_?id|_?idx|_?index)?$", re.IGNORECASE)
 _TENSOR_METHODS = {"cuda", "to", "float", "half", "double", "long", "int", "bool", "bfloat16", "cpu", "detach", "clone"}
@@ -75,7 +75,7 @@ class Placement(Codemod):
             return None
         place = self._device_argument(original, updated, device)
         named = [
-            updated.args[original.args.index(arg)].with_changes(keyword=cst.Name(name), equal=_NO_SPACE)
+            updated.args[original.args.index(arg)].with_changes(keyword=cst.Name(name), equal=NO_SPACE)
             for arg, name in ((blocking, "non_blocking"), (layout, "memory_format"))
             if arg is not None
         ]
@@ -215,9 +215,6 @@ class Placement(Codemod):
         call = self.parent(2)
         is_flag = _is_flag_holder(dotted_name(node.value))
         return isinstance(call, cst.Call) and parent.keyword is None and not is_flag and _maps(call)
-
-
-_NO_SPACE = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 
 def _is_flag_holder(name: str | None) -> bool:

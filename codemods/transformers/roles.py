@@ -14,7 +14,7 @@ from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.expressions import string_value
 
 DEVICE_NAME = re.compile(r"device|(?:^|_)dev(?:$|_)|map_location", re.IGNORECASE)
-_TYPE_NAME = re.compile(r"device_?type", re.IGNORECASE)
+TYPE_NAME = re.compile(r"device_?type", re.IGNORECASE)
 BACKEND_NAME = re.compile(r"backend", re.IGNORECASE)
 
 _TYPE_CALLS = {
@@ -134,7 +134,7 @@ class _Climb:
     def _named(self, name: str | None) -> Role:
         if not name or not self.names.search(name):
             return Role.UNKNOWN
-        return Role.TYPE if _TYPE_NAME.search(name) else Role.STRING
+        return Role.TYPE if TYPE_NAME.search(name) else Role.STRING
 
     def _assigned(self, node: cst.Assign | cst.AnnAssign | cst.NamedExpr) -> Role:
         targets = [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
@@ -200,7 +200,7 @@ def _device_argument(codemod: Codemod, call: cst.Call, arg: cst.Arg) -> Role:
     if keyword == "device" and (_is_torch(name) or method in _TENSOR_FACTORY_METHODS):
         return Role.OBJECT
     if keyword == "default" and _last_name(call.func) in _OPTION_CALLS:
-        return Role.OPTION if names_option(call, DEVICE_NAME) or _is_used_as_device(codemod, call) else Role.UNKNOWN
+        return Role.OPTION if names_option(call, DEVICE_NAME) or is_used_as_device(codemod, call) else Role.UNKNOWN
     if keyword in ("help", "description", "reason", "msg", "dest") or _last_name(call.func) in _PROSE_CALLS:
         return Role.LABEL
     if method in ("get", "pop", "setdefault") and position == 0:
@@ -252,7 +252,7 @@ def _is_cuda_call(name: str | None) -> bool:
     return bool(name) and str(name).startswith("torch.cuda.")
 
 
-def _is_used_as_device(codemod: Codemod, option: cst.Call) -> bool:
+def is_used_as_device(codemod: Codemod, option: cst.Call) -> bool:
     """Whether the value of a command-line option of any name goes to a place that takes a device."""
     flags = [text for arg in option.args if arg.keyword is None and (text := string_value(arg.value))]
     names = {flag.lstrip("-").replace("-", "_") for flag in flags if flag.startswith("--")}
