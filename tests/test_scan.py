@@ -137,4 +137,4 @@ def test_no_trigger_is_the_word_device_alone() -> None:
 
 
 def test_words_are_plain() -> None:
-    assert all(re.fullmatch(rb"\w+", word) for word in TRIGGERS.words)
+    assert all(re.fullmatch(rb"[\w-]+", word) for word in TRIGGERS.words)
