@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from codemods.analysis.configured import cuda_settings
+from codemods.analysis.integer_devices import index_arguments
 from codemods.analysis.names import dotted_name
 
-_OWN_CUDA = re.compile(rb"^[ \t]+(?:async[ \t]+)?def[ \t]+cuda[ \t]*\(", re.MULTILINE)
+_OWN_CUDA = re.compile(rb"def[ \t]+cuda[ \t]*\(")
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,17 @@ class Project:
     top_level: frozenset[str] = frozenset()
     """Names that an import finds at the root of the repository, or in its ``src`` folder."""
 
+    index_arguments: frozenset[tuple[str, str | int]] = frozenset()
+    """Functions that are called with an integer for a device: name, and keyword or position from 0."""
+    cuda_settings: frozenset[str] = frozenset()
+    """Names of settings, in lower case, that can name CUDA at run time whatever the code says."""
+
     @classmethod
-    def of(cls, files: Iterable[tuple[Path, bytes]], root: Path | None = None) -> Project:
-        """Reads what is needed from the repository's files, given as paths and bytes."""
+    def of(
+        cls, files: Iterable[tuple[Path, bytes]], root: Path | None = None, settings: Iterable[bytes] = ()
+    ) -> Project:
+        """Reads what is needed from the repository's Python files, and from the texts of its configuration files."""
+        files = list(files)
         found: dict[str, OwnCuda] = {}
         top_level: set[str] = set()
         for path, raw in files:
@@ -43,7 +53,13 @@ class Project:
                 top_level.add(parts[1] if parts[0] == "src" and len(parts) > 1 else parts[0])
             if _OWN_CUDA.search(raw):
                 found.update((own.name, own) for own in _own_cuda_classes(path, raw))
-        return cls(own_cuda=found, top_level=frozenset(top_level))
+        contents = [raw for _, raw in files]
+        return cls(
+            own_cuda=found,
+            top_level=frozenset(top_level),
+            index_arguments=frozenset(index_arguments(contents)),
+            cuda_settings=frozenset(cuda_settings(contents, settings)),
+        )
 
 
 def _own_cuda_classes(path: Path, raw: bytes) -> Iterable[OwnCuda]:

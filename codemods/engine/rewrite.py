@@ -7,10 +7,12 @@ for texts of which a piece cannot be cut out safely.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 import libcst as cst
 
+from codemods.analysis.integer_devices import index_parameters, index_variables
 from codemods.analysis.module import Module
 from codemods.analysis.project import Project
 from codemods.analysis.scan import load_triggers
@@ -63,7 +65,7 @@ def _finding_in_group(draft: Draft, module: Module, helper: str) -> Finding:
 
 def _by_statements(composition: Composition, module: Module) -> bool:
     """Visits the statements that hit; false if one of them cannot be read on its own."""
-    places = _places(module)
+    places = _places(module, composition.context.project)
     for piece in module.statements.slices(places):
         tree = _parsed(piece, module.utf8)
         if tree is None:
@@ -96,11 +98,18 @@ def _cannot_be_lost(text: str) -> bool:
     return "\r" not in text and "\f" not in text and "\\\n" not in text
 
 
-def _places(module: Module) -> list[int]:
-    """Offsets that the codemods should see: trigger words, and uses of names for a part of ``torch.cuda``."""
-    aliases = module.names.aliases(_ALIASED, besides=_SPELLED_OUT)
-    uses = [offset for name, offset in module.names.uses if name in aliases]
-    return sorted({*load_triggers().offsets(module.utf8), *uses})
+def _places(module: Module, project: Project) -> list[int]:
+    """Offsets that the codemods should see: trigger words, and uses of names for something of CUDA."""
+    names = module.names.aliases(_ALIASED, besides=_SPELLED_OUT)
+    names |= index_variables(module.names) | index_parameters(module.names, project.index_arguments)
+    uses = [offset for name, offset in module.names.uses if name in names]
+    return sorted({*load_triggers().offsets(module.utf8), *uses, *_settings(module, project)})
+
+
+def _settings(module: Module, project: Project) -> Iterator[int]:
+    """Offsets of the names of settings that can name CUDA."""
+    for name in project.cuda_settings:
+        yield from (match.start() for match in re.finditer(re.escape(name).encode(), module.utf8, re.IGNORECASE))
 
 
 def _guard_around(module: Module, offset: int) -> str | None:

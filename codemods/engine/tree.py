@@ -44,7 +44,8 @@ def convert_tree(
     """
     sources = {path: raw for path, raw in sources.items() if not is_helper(raw.decode("utf-8", "replace"))}
     plan = HelperPlan.for_repository(list(sources), repository, request.helper_name, request.helper)
-    project = Project.of(chain(repository.python_files(), sources.items()), repository.root)
+    settings = (raw for _, raw in repository.settings_files())
+    project = Project.of(chain(repository.python_files(), sources.items()), repository.root, settings)
     options = Options(request.tier, request.select, request.ignore)
     tasks = [_Task(path, raw, _names(plan, path, request)) for path, raw in sources.items()]
     for done, result in enumerate(_results(tasks, project, options, request.jobs), start=1):

@@ -33,8 +33,15 @@ class Repository:
 
     def python_files(self) -> Iterator[tuple[Path, bytes]]:
         """The Python files that can be read, with their bytes."""
+        return self._files("python")
+
+    def settings_files(self) -> Iterator[tuple[Path, bytes]]:
+        """The configuration files that can be read, with their bytes."""
+        return self._files("settings")
+
+    def _files(self, kind: str) -> Iterator[tuple[Path, bytes]]:
         for item in self.items:
-            if isinstance(item, Found) and item.kind == "python":
+            if isinstance(item, Found) and item.kind == kind:
                 try:
                     yield item.path, self.read(item.path)
                 except OSError:

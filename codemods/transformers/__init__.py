@@ -5,6 +5,7 @@ from __future__ import annotations
 from codemods.transformers.base import Codemod
 from codemods.transformers.checkpoints import Checkpoints
 from codemods.transformers.comparisons import Comparisons
+from codemods.transformers.configured_devices import ConfiguredDevices
 from codemods.transformers.cuda_functions import CudaFunctions
 from codemods.transformers.cuda_only import CudaOnly
 from codemods.transformers.data_loading import DataLoading
@@ -12,6 +13,7 @@ from codemods.transformers.device_literals import DeviceLiterals
 from codemods.transformers.distributed import Backends, DeviceIndices, Parallelism
 from codemods.transformers.environment import Environment
 from codemods.transformers.guards import Guards
+from codemods.transformers.integer_devices import IntegerDevices
 from codemods.transformers.mixed_precision import MixedPrecision
 from codemods.transformers.options import Options
 from codemods.transformers.placement import Placement
@@ -34,6 +36,8 @@ CODEMODS: tuple[type[Codemod], ...] = (
     Guards,
     Options,
     DeviceLiterals,
+    IntegerDevices,
+    ConfiguredDevices,
     CudaFunctions,
     Placement,
 )

@@ -75,17 +75,11 @@ class DeviceLiterals(Codemod):
             return updated
         kept = updated.args[original.args.index(kind)].value
         if cuda_device(kind.value) is None or not self.is_helper_call(kept, "device", "device_type"):
-            return self._torch_device_of_index(original, updated, kind)
+            return updated
         rule = "UC102" if string_value(kind.value) else "UC103"
         if index is None:
             return self.rewrite(rule, original, kept)
         return self.rewrite(rule, original, self.device(updated.args[original.args.index(index)].value))
-
-    def _torch_device_of_index(self, original: cst.Call, updated: cst.Call, kind: cst.Arg) -> cst.BaseExpression:
-        """``torch.device(0)``: an integer has always meant a CUDA index."""
-        if isinstance(kind.value, cst.Integer) and len(original.args) == 1:
-            return self.rewrite("UC104", original, self.device(kind.value))
-        return updated
 
 
 def _extends(node: ast.AST, name: str) -> bool:

@@ -126,6 +126,8 @@ def has_star(call: cst.Call) -> bool:
     return any(arg.star for arg in call.args)
 
 
-def replace_value(call: cst.Call, arg: cst.Arg, value: cst.BaseExpression) -> cst.Call:
-    """The call with another value for one of its arguments."""
-    return call.with_changes(args=[a.with_changes(value=value) if a is arg else a for a in call.args])
+def with_value(call: cst.Call, position: int, value: cst.BaseExpression) -> cst.Call:
+    """The call with another value for the argument at a position."""
+    args = [*call.args]
+    args[position] = args[position].with_changes(value=value)
+    return call.with_changes(args=args)

@@ -9,7 +9,7 @@ import libcst as cst
 
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod
-from codemods.transformers.expressions import NO_SPACE, argument, cuda_device, string_value
+from codemods.transformers.expressions import NO_SPACE, argument, cuda_device, string_value, with_value
 from codemods.transformers.roles import BACKEND_NAME, DEVICE_NAME, TYPE_NAME, is_used_as_device, names_option
 
 _SEVERAL_VALUES = {"action", "nargs", "is_flag", "multiple", "flag_value", "count"}
@@ -54,7 +54,7 @@ class Options(Codemod):
             return "", updated
         position = original.args.index(choices)
         wrapped = self.call_helper(kind.choices, updated.args[position].value)
-        return kind.rule, _with_value(updated, position, wrapped)
+        return kind.rule, with_value(updated, position, wrapped)
 
     def _choices(self, call: cst.Call) -> cst.Arg | None:
         """The argument that lists an option's values."""
@@ -99,7 +99,7 @@ class Options(Codemod):
             translation = self.helper("device")
         else:
             return None
-        return _with_value(updated, original.args.index(type_), translation)
+        return with_value(updated, original.args.index(type_), translation)
 
     def _with_new_type(self, original: cst.Call, updated: cst.Call, type_: cst.BaseExpression) -> cst.Call | None:
         """``type=...`` behind the default, or the choices; without either of them nothing says what is accepted."""
@@ -122,12 +122,6 @@ def _kind(values: cst.BaseExpression) -> _Kind | None:
     if any(cuda_device(element.value) for element in values.elements):
         return _DEVICE
     return _BACKEND if any(string_value(element.value) == "nccl" for element in values.elements) else None
-
-
-def _with_value(call: cst.Call, position: int, value: cst.BaseExpression) -> cst.Call:
-    args = [*call.args]
-    args[position] = args[position].with_changes(value=value)
-    return call.with_changes(args=args)
 
 
 def _texts(node: cst.CSTNode) -> list[str]:

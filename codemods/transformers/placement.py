@@ -1,9 +1,8 @@
-"""Moves to the device: ``.cuda()`` in every form, ``.to(0)``, ``.cuda`` that is not called."""
+"""Moves to the device: ``.cuda()`` in every form, and ``.cuda`` that is not called."""
 
 from __future__ import annotations
 
 import ast
-import re
 
 import libcst as cst
 
@@ -13,7 +12,6 @@ from codemods.findings import Tier
 from codemods.transformers.base import Codemod, arguments, dotted_name
 from codemods.transformers.expressions import NO_SPACE, argument, cuda_device, has_star
 
-_INDEX_NAME = re.compile(r"(?:^|_)(?:local_)?rank$|(?:^|_)gpu(?:_?id|_?idx|_?index)?$", re.IGNORECASE)
 _TENSOR_METHODS = {"cuda", "to", "float", "half", "double", "long", "int", "bool", "bfloat16", "cpu", "detach", "clone"}
 
 
@@ -26,8 +24,6 @@ class Placement(Codemod):
             return updated_node
         if function.attr.value == "cuda":
             return self._cuda_call(original_node, updated_node, function, updated_node.func)
-        if function.attr.value == "to":
-            return self._to_index(original_node, updated_node)
         return updated_node
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
@@ -185,22 +181,6 @@ class Placement(Codemod):
             return False
         parameters = [param.name.value for param in function.params.params]
         return len(parameters) == 2 and parameters[0] == receiver.value
-
-    # -- .to(0), .to(rank) -----------------------------------------------------------------------------------------
-
-    def _to_index(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
-        """An integer given to ``.to`` is a CUDA index on torch before 2.5, and on some backends later."""
-        target = argument(original, 0, "device")
-        if target is None:
-            return updated
-        name = (dotted_name(target.value) or "").split(".")[-1]
-        if not isinstance(target.value, cst.Integer) and not _INDEX_NAME.search(name):
-            return updated
-        position = original.args.index(target)
-        kept = updated.args[position]
-        args = [*updated.args]
-        args[position] = kept.with_changes(value=self.device(kept.value))
-        return self.rewrite("UC104", original, updated.with_changes(args=args))
 
     # -- .cuda as a value ------------------------------------------------------------------------------------------
 

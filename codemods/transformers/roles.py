@@ -68,7 +68,7 @@ class Role(Enum):
 
 def device_role(codemod: Codemod, node: cst.CSTNode) -> Role:
     """The role of the device string ``node``, which is being left."""
-    return _Climb(codemod, node, DEVICE_NAME, _device_argument).role()
+    return _Climb(codemod, node, DEVICE_NAME, argument_role).role()
 
 
 def backend_role(codemod: Codemod, node: cst.CSTNode) -> Role:
@@ -182,7 +182,8 @@ def is_choices(call: cst.Call, names: re.Pattern[str], codemod: Codemod) -> bool
     return name == "Choice" and codemod.qualified(call.func) in ("click.Choice", "click.types.Choice")
 
 
-def _device_argument(codemod: Codemod, call: cst.Call, arg: cst.Arg) -> Role:
+def argument_role(codemod: Codemod, call: cst.Call, arg: cst.Arg) -> Role:
+    """The role of a device that a call is given as this argument."""
     name = codemod.qualified(call.func)
     method = call.func.attr.value if isinstance(call.func, cst.Attribute) else None
     keyword = arg.keyword.value if arg.keyword else None

@@ -1,0 +1,102 @@
+"""Integers that mean a CUDA device: the current device, a local rank, a command-line option for a GPU."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Iterator
+
+from codemods.analysis.names import Names, dotted_name
+
+INDEX_NAME = re.compile(r"(?:^|_)(?:local_)?rank$|(?:^|_)gpu(?:_?id|_?idx|_?index)?$", re.IGNORECASE)
+"""Names of variables, parameters and options that hold such an integer."""
+_CALLS = {"current_device", "get_node_local_rank"}
+_COUNTS = re.compile(r"device_count|num_gpus|n_?gpus?|gpus_per_node", re.IGNORECASE)
+_ARGUMENTS = (re.compile(rb"rank(?=[,)])"), re.compile(rb"gpu(?:_?(?:id|idx|index))?(?=[,)])"))
+_NAME = re.compile(rb"(?:(\w+)[ \t]*=[ \t]*)?([\w.]+)\Z")
+_FUNCTION = re.compile(rb"(\w+)\Z")
+_FARTHEST = 400
+"""Bytes that are looked back from an argument to the opening parenthesis of its call."""
+
+
+def index_variables(names: Names) -> set[str]:
+    """The names, in any scope of a module, that are assigned such an integer."""
+    return {
+        name
+        for scope in names.scopes
+        for name, bindings in scope.bindings.items()
+        if any(b.kind == "assign" and b.value is not None and is_index(b.value) for b in bindings)
+    }
+
+
+def index_parameters(names: Names, given: Collection[tuple[str, str | int]]) -> set[str]:
+    """The parameters of the module's functions that are given such an integer, by ``index_arguments``."""
+    functions = (scope.node for scope in names.scopes if isinstance(scope.node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return {name for function in functions for name in _given(function, given)} if given else set()
+
+
+def is_index_parameter(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, name: str, given: Collection[tuple[str, str | int]]
+) -> bool:
+    """Whether a parameter of a function is given such an integer."""
+    return name in _given(function, given)
+
+
+def _given(function: ast.FunctionDef | ast.AsyncFunctionDef, given: Collection[tuple[str, str | int]]) -> Iterator[str]:
+    positional = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
+    skipped = bool(positional) and positional[0] in ("self", "cls")
+    for position, name in enumerate(positional[skipped:]):
+        if (function.name, position) in given or (function.name, name) in given:
+            yield name
+    yield from (arg.arg for arg in function.args.kwonlyargs if (function.name, arg.arg) in given)
+
+
+def is_index(value: ast.expr) -> bool:
+    """Whether an expression is such an integer by what it is made of."""
+    if isinstance(value, ast.Call):
+        name = (dotted_name(value.func) or "").split(".")[-1]
+        if name == "int" and len(value.args) == 1:
+            return "LOCAL_RANK" in _texts(value.args[0])
+        return name in _CALLS
+    return isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod) and _is_count(value.right)
+
+
+def index_arguments(files: Iterable[bytes]) -> Iterator[tuple[str, str | int]]:
+    """The functions that are called with such an integer, and the keyword or position (from 0) that it has there."""
+    for raw in files:
+        for match in (match for pattern in _ARGUMENTS for match in pattern.finditer(raw)):
+            found = _argument_at(raw[max(0, match.end() - _FARTHEST) : match.end()])
+            if found is not None:
+                yield found
+
+
+def _argument_at(before: bytes) -> tuple[str, str | int] | None:
+    """The function and the place of the argument that a text ends with."""
+    name = _NAME.search(before)
+    if name is None or not INDEX_NAME.search(name[2].decode("utf-8", "replace").rpartition(".")[2]):
+        return None
+    depth = commas = 0
+    for offset in range(name.start() - 1, -1, -1):
+        char = before[offset : offset + 1]
+        if char in b")]}":
+            depth += 1
+        elif char in b"[{" or (char == b"(" and depth):
+            depth -= 1
+        elif char == b"(":
+            function = _FUNCTION.search(before[:offset])
+            place = name[1].decode() if name[1] else commas
+            return (function[1].decode("utf-8", "replace"), place) if function else None
+        elif char == b"," and not depth:
+            commas += 1
+        if depth < 0:
+            return None
+    return None
+
+
+def _is_count(value: ast.expr) -> bool:
+    called = value.func if isinstance(value, ast.Call) else value
+    return bool(_COUNTS.search((dotted_name(called) or "").split(".")[-1]))
+
+
+def _texts(value: ast.expr) -> set[object]:
+    return {node.value for node in ast.walk(value) if isinstance(node, ast.Constant)}
