@@ -7,6 +7,7 @@ import warnings
 from functools import cached_property
 from pathlib import Path
 
+from codemods.analysis.device_layers import DeviceLayers
 from codemods.analysis.names import Names
 from codemods.analysis.positions import Lines
 from codemods.analysis.statements import Statements
@@ -32,6 +33,11 @@ class Module:
         except RecursionError:
             raise SourceError(self.path, "is nested too deeply to be read") from None
         self.statements = Statements(self.tree, self.lines, self.utf8)
+
+    @cached_property
+    def layers(self) -> DeviceLayers:
+        """The device layers of frameworks that the module has at hand."""
+        return DeviceLayers(self.names)
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset, both from 1, the column in characters."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
 from codemods.source.discovery import Found, Skipped, discover
+
+_SETTINGS = {".yaml", ".yml", ".json", ".toml"}
+_LARGEST_SETTINGS = 1 << 20
+"""Bytes of the largest file that is taken for configuration; what is larger is data."""
 
 
 class Repository:
@@ -33,16 +37,23 @@ class Repository:
 
     def python_files(self) -> Iterator[tuple[Path, bytes]]:
         """The Python files that can be read, with their bytes."""
-        return self._files("python")
+        return self._contents_of(item.path for item in self.items if isinstance(item, Found) and item.kind == "python")
 
     def settings_files(self) -> Iterator[tuple[Path, bytes]]:
         """The configuration files that can be read, with their bytes."""
-        return self._files("settings")
+        found = (item.path for item in self.items if isinstance(item, Found))
+        return self._contents_of(path for path in found if path.suffix in _SETTINGS and _is_small(path))
 
-    def _files(self, kind: str) -> Iterator[tuple[Path, bytes]]:
-        for item in self.items:
-            if isinstance(item, Found) and item.kind == kind:
-                try:
-                    yield item.path, self.read(item.path)
-                except OSError:
-                    continue  # it is reported where it was asked for
+    def _contents_of(self, paths: Iterable[Path]) -> Iterator[tuple[Path, bytes]]:
+        for path in paths:
+            try:
+                yield path, self.read(path)
+            except OSError:
+                continue  # it is reported where it was asked for
+
+
+def _is_small(path: Path) -> bool:
+    try:
+        return path.stat().st_size <= _LARGEST_SETTINGS
+    except OSError:
+        return False

@@ -12,6 +12,7 @@ from codemods.transformers.data_loading import DataLoading
 from codemods.transformers.device_literals import DeviceLiterals
 from codemods.transformers.distributed import Backends, DeviceIndices, Parallelism
 from codemods.transformers.environment import Environment
+from codemods.transformers.framework_devices import FrameworkDevices
 from codemods.transformers.guards import Guards
 from codemods.transformers.integer_devices import IntegerDevices
 from codemods.transformers.mixed_precision import MixedPrecision
@@ -23,6 +24,7 @@ from codemods.transformers.tensor_types import TensorTypes
 CODEMODS: tuple[type[Codemod], ...] = (
     # those that mostly report come first: of those that replace, one has the node
     CudaOnly,
+    FrameworkDevices,
     Parallelism,
     Precision,
     Environment,

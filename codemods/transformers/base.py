@@ -17,6 +17,7 @@ from typing import TypeVar, cast
 import libcst as cst
 from libcst.metadata import CodeSpan
 
+from codemods.analysis.device_layers import LayerInUse
 from codemods.analysis.module import Module
 from codemods.analysis.project import Project
 from codemods.catalogue import Rule, load_catalogue
@@ -148,19 +149,37 @@ class Codemod(cst.CSTTransformer):
     # -- new nodes ------------------------------------------------------------------------------------------------
 
     def helper(self, name: str) -> cst.BaseExpression:
-        """``ai_device.<name>``; ``name`` may have dots."""
+        """``ai_device.<name>``; ``name`` may have dots. A framework's device layer comes first where it is at hand."""
+        layer = self._layer()
+        if layer is not None and name in layer.layer.functions:
+            return cst.parse_expression(f"{layer.expression}.{name}")
         node: cst.BaseExpression = cst.Name(self.context.helper)
         for part in name.split("."):
             node = cst.Attribute(node, cst.Name(part))
         return node
 
-    def call_helper(self, name: str, *args: cst.BaseExpression | cst.Arg | None) -> cst.Call:
+    def call_helper(self, name: str, *args: cst.BaseExpression | cst.Arg | None) -> cst.BaseExpression:
         """``ai_device.<name>(...)``; an argument that is ``None`` is left out."""
+        layer = self._layer()
+        of_layer = {"device_type": layer.layer.type, "backend": layer.layer.backend} if layer is not None else {}
+        if layer is not None and not args and of_layer.get(name):
+            return cst.parse_expression(f"{layer.expression}.{of_layer[name]}")
         return cst.Call(self.helper(name), arguments(args))
 
-    def device(self, index: cst.BaseExpression | None = None) -> cst.Call:
-        """``ai_device.device(...)``."""
+    def device(self, index: cst.BaseExpression | None = None) -> cst.BaseExpression:
+        """``ai_device.device(...)``, or the device of a framework's layer."""
+        layer = self._layer()
+        if layer is not None and index is None:
+            return cst.parse_expression(f"{layer.expression}.{layer.layer.device}")
+        if layer is not None and layer.layer.indexed_device:
+            function = cst.parse_expression(f"{layer.expression}.{layer.layer.indexed_device}")
+            return cst.Call(function, arguments([index]))
         return self.call_helper("device", index)
+
+    def _layer(self) -> LayerInUse | None:
+        """The device layer of a framework that the statement being visited can use."""
+        layers = self.context.module.layers
+        return layers.at(self.context.span(self.context.ancestors[-1])[0]) if layers else None
 
     def is_helper_call(self, node: cst.CSTNode, *names: str) -> bool:
         """Whether a new node is ``ai_device.<name>(...)`` for one of the names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import libcst as cst
@@ -10,9 +11,7 @@ from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.expressions import string_value, with_value
 from codemods.transformers.roles import Role, argument_role
 
-_HOLDER = re.compile(
-    r"(?:^|_)(?:args?|opts?|options|cfg|conf|config|configs|hparams|params|flags|settings)$", re.IGNORECASE
-)
+_HOLDER = re.compile(r"(?:^|_)(?:args?|opts?|options|cfg|conf|config|configs|hparams|flags|settings)$", re.IGNORECASE)
 
 
 class ConfiguredDevices(Codemod):
@@ -35,8 +34,14 @@ class ConfiguredDevices(Codemod):
     def _is_setting(self, node: cst.BaseExpression) -> bool:
         """Whether an expression reads a setting that can name CUDA."""
         name, holder = _setting(node)
-        held = (dotted_name(holder) or "").split(".")
-        return name.lower() in self.context.project.cuda_settings and any(map(_HOLDER.search, held))
+        if name.lower() not in self.context.project.cuda_settings or holder is None or self._is_written_here(holder):
+            return False
+        return any(map(_HOLDER.search, (dotted_name(holder) or "").split(".")))
+
+    def _is_written_here(self, holder: cst.CSTNode) -> bool:
+        """Whether the settings are a dictionary of this module, whose devices are converted where they stand."""
+        values = self.context.module.names.values(dotted_name(holder) or "", self.offset(holder))
+        return bool(values) and all(isinstance(value, ast.Dict) for value in values or ())
 
 
 def _setting(node: cst.BaseExpression) -> tuple[str, cst.CSTNode | None]:

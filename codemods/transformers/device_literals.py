@@ -54,7 +54,7 @@ class DeviceLiterals(Codemod):
             self.report("UC109", original)
         return updated
 
-    def _text(self, original: cst.BaseExpression, device: CudaDevice) -> cst.Call:
+    def _text(self, original: cst.BaseExpression, device: CudaDevice) -> cst.BaseExpression:
         """The device as a string; its type alone where an index is put behind it later."""
         if device.index is None and self._is_extended(original):
             return self.call_helper("device_type")

@@ -10,11 +10,12 @@ from enum import Enum, auto
 import libcst as cst
 
 from codemods.analysis.names import dotted_name as ast_dotted_name
+from codemods.frameworks import find_argument
 from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.expressions import string_value
 
 DEVICE_NAME = re.compile(r"device|(?:^|_)dev(?:$|_)|map_location", re.IGNORECASE)
-TYPE_NAME = re.compile(r"device_?type", re.IGNORECASE)
+TYPE_NAME = re.compile(r"device[-_]?type", re.IGNORECASE)
 BACKEND_NAME = re.compile(r"backend", re.IGNORECASE)
 
 _TYPE_CALLS = {
@@ -201,8 +202,12 @@ def argument_role(codemod: Codemod, call: cst.Call, arg: cst.Arg) -> Role:
     if keyword == "device" and (_is_torch(name) or method in _TENSOR_FACTORY_METHODS):
         return Role.OBJECT
     if keyword == "default" and _last_name(call.func) in _OPTION_CALLS:
+        if names_option(call, TYPE_NAME):
+            return Role.TYPE
         return Role.OPTION if names_option(call, DEVICE_NAME) or is_used_as_device(codemod, call) else Role.UNKNOWN
     if keyword in ("help", "description", "reason", "msg", "dest") or _last_name(call.func) in _PROSE_CALLS:
+        return Role.LABEL
+    if keyword and find_argument(name, keyword):
         return Role.LABEL
     if method in ("get", "pop", "setdefault") and position == 0:
         return Role.LABEL
