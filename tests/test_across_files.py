@@ -198,6 +198,31 @@ def test_a_variable_is_an_index_by_what_it_is_assigned(tmp_path: Path, value: st
     assert after.count("ai_device.device(place)") == (3 if is_index else 0)
 
 
+@pytest.mark.parametrize(
+    ("use", "is_device"),
+    [
+        ("torch.cuda.set_device(device)", True),
+        ("net.cuda(device)", True),
+        ("print(device)", False),
+        ("seed = 7 * device", False),
+        ("pull(device)", False),
+        ("device = 3 if rank else device", False),
+    ],
+)
+def test_an_index_that_is_used_as_a_device_alone_becomes_one(tmp_path: Path, use: str, is_device: bool) -> None:
+    train = f"""
+        import torch
+
+        def main(rank, net, pull):
+            device = rank % torch.cuda.device_count()
+            {use}
+            return net.to(device), torch.zeros(2, device=device)
+        """
+    after = converted(tmp_path, train__py=train)["train.py"]
+    assert ("device = ai_device.device(rank % ai_device.device_count())" in after) == is_device
+    assert ("net.to(device)" in after) == (is_device or use.startswith("device = 3"))
+
+
 def test_the_current_device_is_an_index_or_a_device_by_its_use(tmp_path: Path) -> None:
     train = """
         import torch

@@ -5,11 +5,18 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from codemods.analysis.names import Names, dotted_name
 
+if TYPE_CHECKING:
+    from codemods.analysis.module import Module
+
 INDEX_NAME = re.compile(r"(?:^|_)(?:local_)?rank$|(?:^|_)gpu(?:_?id|_?idx|_?index)?$", re.IGNORECASE)
 """Names of variables, parameters and options that hold such an integer."""
+_CALLED_DEVICE = re.compile(r"device|(?:^|_)dev(?:$|_)", re.IGNORECASE)
+_TAKE_DEVICE_FIRST = {"to", "cuda", "device", "set_device", "get_device_name", "synchronize"}
+"""Functions and methods whose first argument may be a device as well as an integer."""
 _CALLS = {"current_device", "get_node_local_rank"}
 _COUNTS = re.compile(r"device_count|num_gpus|n_?gpus?|gpus_per_node", re.IGNORECASE)
 _ARGUMENTS = (re.compile(rb"rank(?=[,)])"), re.compile(rb"gpu(?:_?(?:id|idx|index))?(?=[,)])"))
@@ -27,6 +34,39 @@ def index_variables(names: Names) -> set[str]:
         for name, bindings in scope.bindings.items()
         if any(b.kind == "assign" and b.value is not None and is_index(b.value) for b in bindings)
     }
+
+
+def device_variables(module: Module) -> set[str]:
+    """The index variables that are called devices and used for nothing else: a device can take the integer's place."""
+    variables = {name for name in index_variables(module.names) if _CALLED_DEVICE.search(name)}
+    if not variables:
+        return set()
+    taken = set(_offsets_taken_for_devices(module))
+    return {
+        name
+        for name in variables
+        if _is_local_index(module.names, name)
+        and all(offset in taken for used, offset in module.names.uses if used == name)
+    }
+
+
+def _is_local_index(names: Names, name: str) -> bool:
+    """Whether a name is bound in functions alone, and assigned nothing but integers that mean a device."""
+    scopes = [scope for scope in names.scopes if name in scope.bindings]
+    bindings = [binding for scope in scopes for binding in scope.bindings[name]]
+    return all(scope.kind == "function" for scope in scopes) and all(
+        b.kind == "assign" and b.value is not None and is_index(b.value) for b in bindings
+    )
+
+
+def _offsets_taken_for_devices(module: Module) -> Iterator[int]:
+    """Where a variable stands as an argument that takes a device."""
+    for call in ast.walk(module.tree):
+        if isinstance(call, ast.Call):
+            last = str(getattr(call.func, "attr", getattr(call.func, "id", "")))
+            first = call.args[:1] if last in _TAKE_DEVICE_FIRST else []
+            for value in (*first, *(keyword.value for keyword in call.keywords if keyword.arg == "device")):
+                yield module.lines.start(value)
 
 
 def index_parameters(names: Names, given: Collection[tuple[str, str | int]]) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -173,6 +173,10 @@ class Names:
         dotted = dotted_name(binding.value) if binding.kind == "assign" and binding.value is not None else None
         target = (self.qualified(dotted, binding.offset) or "") if dotted and "." in dotted else ""
         return any(_starts_with(target, prefix) for prefix in prefixes)
+
+    def offsets_of(self, names: Collection[str]) -> list[int]:
+        """Where names are bound, in any scope."""
+        return [b.offset for scope in self.scopes for name in names for b in scope.bindings.get(name, [])]
 
     def all_bound(self) -> set[str]:
         """Every name that is bound in any scope of the module."""

@@ -106,7 +106,8 @@ def _places(module: Module, project: Project) -> list[int]:
     names = module.names.aliases(_ALIASED, besides=_SPELLED_OUT)
     names |= index_variables(module.names) | index_parameters(module.names, project.index_arguments)
     uses = [offset for name, offset in module.names.uses if name in names]
-    return sorted({*load_triggers().offsets(module.utf8), *uses, *_settings(module, project)})
+    made = module.names.offsets_of(module.device_variables)
+    return sorted({*load_triggers().offsets(module.utf8), *uses, *made, *_settings(module, project)})
 
 
 def _settings(module: Module, project: Project) -> Iterator[int]:

@@ -30,6 +30,15 @@ class IntegerDevices(Codemod):
                 return self.rewrite("UC104", original_node, with_value(updated_node, position, value))
         return updated_node
 
+    def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
+        """``device = rank % torch.cuda.device_count()``, used for nothing but devices, becomes one where it is made."""
+        names = [target.target.value for target in original_node.targets if isinstance(target.target, cst.Name)]
+        if not set(names) & self.context.module.device_variables or len(names) != len(original_node.targets):
+            return updated_node
+        if self.is_helper_call(updated_node.value, "device"):
+            return updated_node
+        return self.rewrite("UC104", original_node, updated_node.with_changes(value=self.device(updated_node.value)))
+
     # -- what is known to be an index ------------------------------------------------------------------------------
 
     def _is_index(self, node: cst.BaseExpression) -> bool:
@@ -42,6 +51,8 @@ class IntegerDevices(Codemod):
 
     def _holds_index(self, node: cst.Name) -> bool:
         """Whether a variable holds an index wherever it is assigned, or a parameter is given one."""
+        if node.value in self.context.module.device_variables:
+            return False  # it is a device already, from where it is assigned
         bindings = self.context.module.names.bindings(node.value, self.offset(node))
         if len(bindings) == 1 and isinstance(bindings[0].node, ast.arg):
             return self._is_given_index(node)
