@@ -230,9 +230,11 @@ def test_the_current_device_is_an_index_or_a_device_by_its_use(tmp_path: Path) -
         def main(net):
             index = torch.cuda.current_device()
             print(index, torch.cuda.get_device_name(index), {"rank": torch.cuda.current_device()})
-            return net.to(torch.cuda.current_device()), torch.zeros(2, device=index)
+            place = torch.device(torch.cuda.current_device())
+            return net.to(torch.cuda.current_device()), torch.zeros(2, device=index), place
         """
     after = converted(tmp_path, train__py=train)["train.py"]
+    assert "place = ai_device.device(ai_device.current_device())" in after
     assert 'print(index, ai_device.get_device_name(index), {"rank": ai_device.current_device()})' in after
     assert "net.to(ai_device.device(ai_device.current_device()))" in after
     assert "device=ai_device.device(index)" in after

@@ -74,12 +74,17 @@ class DeviceLiterals(Codemod):
         if kind is None or has_star(original) or len(original.args) > 2:
             return updated
         kept = updated.args[original.args.index(kind)].value
+        if len(original.args) == 1 and self._is_current_device(kind.value) and self.is_helper_call(kept, "device"):
+            return self.rewrite("UC501", original, kept)
         if cuda_device(kind.value) is None or not self.is_helper_call(kept, "device", "device_type"):
             return updated
         rule = "UC102" if string_value(kind.value) else "UC103"
         if index is None:
             return self.rewrite(rule, original, kept)
         return self.rewrite(rule, original, self.device(updated.args[original.args.index(index)].value))
+
+    def _is_current_device(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Call) and self.qualified(node.func) == "torch.cuda.current_device"
 
 
 def _extends(node: ast.AST, name: str) -> bool:
