@@ -162,7 +162,7 @@ def test_the_summary_is_the_same_in_every_format(tree: Tree, name: str) -> None:
     share = round(100 * converted / (converted + left))
     assert "6 files read, 2 to change." in text
     assert (
-        f"Of {converted + left} places that name CUDA, {converted} ({share} %) are converted: {figures['safe']} safe, "
+        f"Of {converted + left} places that name CUDA, {converted} ({share}%) are converted: {figures['safe']} safe, "
         f"{figures['review']} to review."
     ) in text
     assert f"{left} are left to a person, {figures['cuda_only']} of them cannot move as they are." in text
@@ -174,6 +174,17 @@ def test_a_place_has_its_line_and_what_is_said_of_it(tree: Tree) -> None:
     (place,) = rule["by_hand"]
     assert rule["code"] == "UC503"
     assert (place["path"], place["line"], place["code"]) == ("a.py", 4, "g =   torch.cuda.CUDAGraph()  # why")
+
+
+def test_what_is_said_of_many_places_is_said_once(tree: Tree) -> None:
+    graph, other = "g = torch.cuda.CUDAGraph()\n", "h = torch.cuda.graph_pool_handle()\n"
+    tree.write({"a.py": f"import torch\n\n{graph}{other}{graph}", "b.py": f"import torch\n\n{graph}"})
+    tree.run("convert", ".", "--report", "report.md")
+    text = tree.read("report.md")
+    assert text.count("Graph capture differs between vendors") == 2
+    said = text.partition("Graph capture differs between vendors")[2]
+    assert ": 3 places\n" in said.splitlines(keepends=True)[0]
+    assert re.findall(r"^\| `(\w+\.py:\d+):\d+`", said, re.MULTILINE) == ["a.py:3", "a.py:5", "b.py:3", "a.py:4"]
 
 
 def test_a_long_line_is_shown_from_the_place_on(tree: Tree) -> None:

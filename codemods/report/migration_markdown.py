@@ -17,6 +17,8 @@ _PLAIN_CODE = re.compile(r"(?! )[^`|\\]+(?<! )")
 _ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in "*_[]~#$"} | {sign: f"&#{ord(sign)};" for sign in '&<>"`|\\'})
 """A backslash makes text of a sign of Markdown; the others mean something to HTML or to tables as well."""
 _LINK = re.compile(r":(?=//)|(?<=www)\.", re.IGNORECASE)
+_LIST = re.compile(r"^(\d*)([-+=.)])")
+"""What would begin a list, or underline a heading, where a paragraph begins."""
 _FIGURES = ("#safe", "#to review", "#to edit", "#cannot move", "#notes")
 
 
@@ -42,7 +44,7 @@ def _block(block: Block) -> Iterator[str]:
 
 @_block.register
 def _(block: Paragraph) -> Iterator[str]:
-    yield _prose(block.text)
+    yield _LIST.sub(r"\1\\\2", _prose(block.text.strip()))
 
 
 @_block.register

@@ -152,8 +152,24 @@ def _efforts(kinds: Iterable[Kind]) -> Iterator[tuple[str, str, str]]:
 
 def _places_of(use: RuleUse, places: Sequence[Place], effort: str = "") -> Fold:
     aside = ", ".join(filter(None, (count(len(places), "place"), f"{effort} each" if effort else "")))
-    blocks = (Paragraph(_sentence(use.rule.message)), _places([(place, _remark(use, place)) for place in places]))
+    blocks = (Paragraph(_sentence(use.rule.message)), *_by_remark(use, places))
     return Fold(_title(use.rule), aside, blocks, len(places) <= _FEW)
+
+
+def _by_remark(use: RuleUse, places: Sequence[Place]) -> Iterator[Block]:
+    """The places of each remark below it; those whose remark is theirs alone, or that have none, together at last."""
+    by_remark: dict[str, list[Place]] = {}
+    for place in places:
+        by_remark.setdefault(_remark(use, place), []).append(place)
+    rest = []
+    for remark, same in sorted(by_remark.items(), key=lambda item: -len(item[1])):
+        if remark and len(same) > 1:
+            yield Paragraph(f"{_sentence(remark, ':')} {count(len(same), 'place')}")
+            yield _places([(place, "") for place in same])
+        else:
+            rest += [(place, remark) for place in same]
+    if rest:
+        yield _places(sorted(rest, key=lambda row: (row[0].path, row[0].line, row[0].column)))
 
 
 def _remark(use: RuleUse, place: Place) -> str:
@@ -304,7 +320,7 @@ def _share(part: int, whole: int) -> str:
     percent = round(100 * part / whole)
     if part not in (0, whole):
         percent = min(max(percent, 1), 99)
-    return f"{percent} %"
+    return f"{percent}%"
 
 
 def _sentence(text: str, end: str = ".") -> str:

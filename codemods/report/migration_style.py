@@ -56,8 +56,9 @@ footer { margin-top: 3rem; }
 @media (max-width: 40rem) {
   nav { position: static; } nav input { width: 100%; } nav label { width: 100%; }
   html { scroll-padding-top: 0; }
-  td:first-child, td.code, .bars td.drawn { display: block; width: auto !important; min-width: 0; padding-left: 0; }
-  td:first-child::before, td.code::before, .bars td.drawn::before { content: none; }
+  td:first-child, td.code, td.code ~ td:not(.figure), .bars td.drawn {
+    display: block; width: auto !important; min-width: 0; padding-left: 0; }
+  td:first-child::before, td.code::before, td.code ~ td:not(.figure)::before, .bars td.drawn::before { content: none; }
   td.figure:not(:empty) { display: inline-block; padding-left: 0; margin-right: 1.25rem; }
   td.figure::before { float: none; width: auto; margin: 0 .4rem 0 0; }
   summary .soft { display: block; }
