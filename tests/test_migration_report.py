@@ -166,6 +166,7 @@ def test_the_summary_is_the_same_in_every_format(tree: Tree, name: str) -> None:
         f"{figures['review']} to review."
     ) in text
     assert f"{left} are left to a person, {figures['cuda_only']} of them cannot move as they are." in text
+    assert "2 CUDA sources have to be ported." in text
 
 
 def test_a_place_has_its_line_and_what_is_said_of_it(tree: Tree) -> None:
@@ -304,7 +305,7 @@ def test_the_steps_are_those_that_this_repository_needs_in_order(tree: Tree) -> 
     tree.write(FILES)
     listed = steps(report(tree))
     words = [
-        "Mend or exclude 1 path", "decide for 5 dependencies and 2 CUDA sources", "Apply the conversion of 2 files",
+        "Mend or exclude 1 path", "decide what takes the place of 5 dependencies and 2 CUDA sources", "Apply the conversion of 2 files",
         "Look at 1 converted place", "AI_DEVICE unset", "Work through 2 places", "Go through 2 notebooks and settings",
         "Rehearse", "compare the loss", "Convert again",
     ]  # fmt: skip
@@ -316,7 +317,7 @@ def test_what_is_not_needed_is_no_step(tree: Tree) -> None:
     tree.write({"a.py": "import torch\n\nx = torch.ones(1).cuda()\n"})
     listed = steps(report(tree))
     assert "Apply the conversion of 1 file " in listed
-    for word in ("Mend", "decide", "review", "left to a person", "notebook"):
+    for word in ("Mend", "Choose", "review", "left to a person", "notebook"):
         assert word not in listed
 
 

@@ -17,6 +17,7 @@ from codemods.report.migration import (
     PROBLEMS,
     REVIEW,
     CudaSource,
+    Figures,
     Folder,
     Kind,
     Migration,
@@ -71,9 +72,16 @@ def summary(migration: Migration) -> Iterator[str]:
     if migration.is_empty:
         yield "Nothing names CUDA."
         return
-    if not figures.sites:
+    if figures.sites:
+        yield from _summary_of_places(figures)
+    else:
         yield "No place in them has to be converted."
-        return
+    if migration.cuda_sources:
+        has = "has" if len(migration.cuda_sources) == 1 else "have"
+        yield f"{count(len(migration.cuda_sources), 'CUDA source')} {has} to be ported."
+
+
+def _summary_of_places(figures: Figures) -> Iterator[str]:
     share = _share(figures.converted, figures.sites)
     yield (
         f"Of {count(figures.sites, 'place')} that name CUDA, {figures.converted:,} ({share}) are converted: "
@@ -152,7 +160,8 @@ def _efforts(kinds: Iterable[Kind]) -> Iterator[tuple[str, str, str]]:
 
 def _places_of(use: RuleUse, places: Sequence[Place], effort: str = "") -> Fold:
     aside = ", ".join(filter(None, (count(len(places), "place"), f"{effort} each" if effort else "")))
-    blocks = (Paragraph(_sentence(use.rule.message)), *_by_remark(use, places))
+    end = ":" if all(use.remark(place) for place in places) else "."
+    blocks = (Paragraph(_sentence(use.rule.message, end)), *_by_remark(use, places))
     return Fold(_title(use.rule), aside, blocks, len(places) <= _FEW)
 
 
@@ -164,7 +173,7 @@ def _by_remark(use: RuleUse, places: Sequence[Place]) -> Iterator[Block]:
     rest = []
     for remark, same in sorted(by_remark.items(), key=lambda item: -len(item[1])):
         if remark and len(same) > 1:
-            yield Paragraph(f"{_sentence(remark, ':')} {count(len(same), 'place')}")
+            yield Paragraph(f"{remark.rstrip('.')}: {count(len(same), 'place')}")
             yield _places([(place, "") for place in same])
         else:
             rest += [(place, remark) for place in same]

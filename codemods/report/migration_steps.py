@@ -31,8 +31,8 @@ def _decide(migration: Migration) -> Iterator[Step]:
         bound.append(count(len(migration.cuda_sources), "CUDA source"))
     if bound:
         yield Step(
-            f"Choose the target device, and decide for {' and '.join(bound)} what takes their place there: "
-            "a vendor's offer, a general form, or a port.",
+            f"Choose the target device, and decide what takes the place of {' and '.join(bound)} there: a vendor's offer, "
+            "a general form, or a port.",
             "",
             CUDA_ONLY,
         )

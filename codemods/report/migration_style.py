@@ -41,7 +41,7 @@ summary .bar { flex: none; width: 7rem; margin-left: auto; }
 summary .drawn .soft { flex: none; width: 18rem; }
 code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
 td.code code { font-size: 1em; }
-td.place { width: 30%; } td.place:nth-last-child(2) { width: 45%; }
+td.place { width: 30%; } td.place:nth-last-child(2) { width: 45%; } td.place:has(+ .figure) { width: 60%; }
 .bars td { vertical-align: middle; }
 .bars .name { width: 30%; } .bars .drawn { width: 34%; }
 .steps { margin: .5rem 0; padding: 0; list-style: none; counter-reset: step; }
