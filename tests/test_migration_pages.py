@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from codemods.catalogue import load_catalogue, load_kinds
-from codemods.findings import Tier
 from codemods.report.markup import Html, element, fragment, path, prose
 from codemods.report.migration import (
     CudaSource,
@@ -115,7 +114,7 @@ def squeezed(text: str) -> str:
 def migration(text: str) -> Migration:
     """A report in which everything that a repository can choose is this text."""
     rule = load_catalogue()["UC204"]
-    place = Place(text, 3, 4, rule.code, Tier.MANUAL, f"{rule.message}: {text}", text, False)
+    place = Place(text, 3, 4, f"{rule.message}: {text}", text, False)
     figures = Figures(safe=2, review=1, by_hand=1, cuda_only=1, notes=1)
     use = RuleUse(rule, figures, (place,), (place,))
     return Migration(

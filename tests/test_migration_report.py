@@ -201,10 +201,19 @@ def test_an_edit_that_the_tier_holds_back_is_said_to_be_ready(tree: Tree) -> Non
     tree.write({"a.py": "import torch\n\ncuda = torch.ones(1).to(0)\n"})
     found = report(tree, "--tier", "safe")
     (place,) = [place for kind in found["kinds"] for rule in kind["rules"] for place in rule["by_hand"]]
-    assert place["has_edit"]
+    assert place["held_back"]
     assert "wait for --tier review" in found["limits"][0]
     tree.run("convert", ".", "--tier", "safe", "--report", "report.html")
     assert "an edit is ready: --tier review" in Page(tree.read("report.html")).text
+
+
+def test_an_edit_that_waits_for_a_person_is_not_said_to_be_ready(tree: Tree) -> None:
+    tree.write(
+        {"a.py": "import torch\n\ng = torch.cuda.CUDAGraph()\n", "setup.py": "import torch\n\ntorch.ones(1).cuda()\n"}
+    )
+    found = report(tree)
+    places = [place for kind in found["kinds"] for rule in kind["rules"] for place in rule["by_hand"]]
+    assert [(place["path"], place["held_back"]) for place in places] == [("setup.py", False), ("a.py", False)]
 
 
 def test_how_the_run_was_narrowed_down_is_said(tree: Tree) -> None:
@@ -305,7 +314,7 @@ def test_the_steps_are_those_that_this_repository_needs_in_order(tree: Tree) -> 
     tree.write(FILES)
     listed = steps(report(tree))
     words = [
-        "Mend or exclude 1 path", "decide what takes the place of 5 dependencies and 2 CUDA sources", "Apply the conversion of 2 files",
+        "Mend or exclude 1 path", "the place of 5 dependencies and 2 CUDA sources", "Apply the conversion of 2 files",
         "Look at 1 converted place", "AI_DEVICE unset", "Work through 2 places", "Go through 2 notebooks and settings",
         "Rehearse", "compare the loss", "Convert again",
     ]  # fmt: skip

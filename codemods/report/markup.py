@@ -12,7 +12,7 @@ Child: TypeAlias = "str | Iterable[Child] | None"
 
 
 class Html(str):
-    """Markup. Only this module makes it of text, and constants are it by name: ``Html("<br>")``."""
+    """Markup. The functions of this module make it of text; elsewhere only constants are it: ``Html("<br>")``."""
 
     __slots__ = ()
 

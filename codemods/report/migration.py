@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from codemods.catalogue import Rule, Series
 from codemods.cuda_api import Package
-from codemods.findings import Tier
 
 BY_HAND = "by-hand"
 CUDA_ONLY = "cuda-only"
@@ -67,13 +66,11 @@ class Place:
     path: str
     line: int
     column: int
-    rule: str
-    tier: Tier
     message: str
     code: str
     """The line of the file, shortened where it is long."""
-    has_edit: bool
-    """Whether there is an edit; of a place that is left, one that ``--tier`` holds back."""
+    held_back: bool
+    """Whether the place is left only because the tier of its edit was not asked for."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}"

@@ -12,7 +12,7 @@ from codemods.analysis.cuda_source import measure
 from codemods.catalogue import load_catalogue, load_kinds
 from codemods.cuda_api import Package, find_package
 from codemods.engine.outcome import Outcome, Request
-from codemods.findings import Finding, Tier
+from codemods.findings import Finding, Tier, applicable
 from codemods.report.alternatives import extension_builders
 from codemods.report.migration import (
     CudaSource,
@@ -90,13 +90,15 @@ def _uses(outcome: Outcome) -> list[RuleUse]:
     review, by_hand = defaultdict(list), defaultdict(list)
     for conversion in outcome.conversions:
         applied = set(map(id, conversion.applied))
+        could_be = set(map(id, applicable(conversion.findings, Tier.REVIEW)))
         for finding in conversion.findings:
             one = _figures(finding, id(finding) in applied)
             figures[finding.rule] += one
             if one.review:
                 review[finding.rule].append(_place(conversion, finding, outcome.root))
             elif one.by_hand:
-                by_hand[finding.rule].append(_place(conversion, finding, outcome.root))
+                place = _place(conversion, finding, outcome.root, held_back=id(finding) in could_be)
+                by_hand[finding.rule].append(place)
     catalogue = load_catalogue()
     return [
         RuleUse(catalogue[code], figures[code], tuple(review[code]), tuple(by_hand[code])) for code in sorted(figures)
@@ -126,16 +128,14 @@ def _kinds(uses: Iterable[RuleUse]) -> Iterator[Kind]:
             yield Kind(series, _sum(use.figures for use in by_series[code]), tuple(by_series[code]))
 
 
-def _place(conversion: Conversion, finding: Finding, root: Path) -> Place:
+def _place(conversion: Conversion, finding: Finding, root: Path, *, held_back: bool = False) -> Place:
     return Place(
         path=shown(conversion.document.path, root),
         line=finding.line,
         column=finding.column,
-        rule=finding.rule,
-        tier=finding.tier,
         message=finding.message,
         code=_line_around(conversion.document.utf8, finding.start),
-        has_edit=bool(finding.edits),
+        held_back=held_back,
     )
 
 

@@ -97,7 +97,7 @@ def _places(places: Iterable[Place]) -> list[dict[str, Any]]:
             "column": place.column,
             "message": place.message,
             "code": place.code,
-            "has_edit": place.has_edit,
+            "held_back": place.held_back,
         }
         for place in places
     ]

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from codemods.catalogue import Rule, load_kinds
 from codemods.cuda_api import Package
-from codemods.findings import Tier
 from codemods.report.alternatives import offers
 from codemods.report.blocks import Bars, Block, CodeText, Fold, Heading, Paragraph, PathText, Section, Steps, Table
 from codemods.report.migration import (
@@ -183,7 +182,7 @@ def _by_remark(use: RuleUse, places: Sequence[Place]) -> Iterator[Block]:
 
 def _remark(use: RuleUse, place: Place) -> str:
     remark = use.remark(place)
-    if place.has_edit and place.tier is Tier.REVIEW and place in use.by_hand:
+    if place.held_back:
         return "; ".join(filter(None, (remark, "an edit is ready: --tier review")))
     return remark
 

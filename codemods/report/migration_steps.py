@@ -31,8 +31,8 @@ def _decide(migration: Migration) -> Iterator[Step]:
         bound.append(count(len(migration.cuda_sources), "CUDA source"))
     if bound:
         yield Step(
-            f"Choose the target device, and decide what takes the place of {' and '.join(bound)} there: a vendor's offer, "
-            "a general form, or a port.",
+            f"Choose the target device, and decide what takes the place of {' and '.join(bound)} there: a vendor's "
+            "offer, a general form, or a port.",
             "",
             CUDA_ONLY,
         )
@@ -68,7 +68,7 @@ def _try(migration: Migration) -> Iterator[Step]:
     if not migration.figures.sites:
         return
     yield Step(
-        "Rehearse the training script on a virtual device of the target: it needs no hardware.",
+        "Rehearse the training script on a virtual device of the target, such as npu: it needs no hardware.",
         "uncuda rehearse --device npu --max-steps 20 train.py",
     )
     yield Step(
