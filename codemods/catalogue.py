@@ -35,6 +35,34 @@ class Rule:
     why: str
     references: tuple[str, ...]
     examples: tuple[Example, ...]
+    effort: str = ""
+    """What a place takes that is left to a person: a key of ``Kinds.efforts``; empty for what is never left."""
+    cuda_only: bool = False
+    """Whether its places are CUDA's own: they have to be replaced or ported, no edit moves them."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A family of rules, whose codes begin alike."""
+
+    code: str
+    """The beginning of the codes, e.g. ``UC1``."""
+    title: str
+    about: str
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """What a report groups rules by."""
+
+    series: Mapping[str, Series]
+    """By their codes, in their order."""
+    efforts: Mapping[str, str]
+    """What a place of each effort takes, the least first."""
+
+    def series_of(self, code: str) -> Series:
+        """The series that a rule belongs to."""
+        return next(series for start, series in self.series.items() if code.startswith(start))
 
 
 @cache
@@ -43,6 +71,14 @@ def load_catalogue() -> Mapping[str, Rule]:
     folder = rules_folder() / "catalogue"
     loaded = (_rule(read_rules(f"catalogue/{path.name}"), path) for path in sorted(folder.glob("*.toml")))
     return {rule.code: rule for rule in loaded}
+
+
+@cache
+def load_kinds() -> Kinds:
+    """The series of rules and the efforts of ``rules/kinds.toml``."""
+    data = read_rules("kinds.toml")
+    series = {code: Series(code, entry["title"], entry["about"]) for code, entry in data["series"].items()}
+    return Kinds(series, {name: entry["meaning"] for name, entry in data["efforts"].items()})
 
 
 def _rule(data: dict[str, Any], path: Path) -> Rule:
@@ -56,6 +92,8 @@ def _rule(data: dict[str, Any], path: Path) -> Rule:
             why=data["why"].strip(),
             references=tuple(data.get("references", ())),
             examples=tuple(_example(example) for example in data["examples"]),
+            effort=data.get("effort", ""),
+            cuda_only=data.get("cuda_only", False),
         )
     except KeyError as missing:
         raise ValueError(f"rules/catalogue/{path.name}: key {missing} is missing or wrong") from None

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conversion import both_ways, converted, rules_of
 
-from codemods.catalogue import Example, Rule, load_catalogue
+from codemods.catalogue import Example, Rule, load_catalogue, load_kinds
 from codemods.findings import Tier
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -146,3 +146,34 @@ def _means_the_same_in_a_function(body: str) -> bool:
     """Not so for imports further down, and for classes and functions whose kind depends on their place."""
     statements = ast.parse(body).body
     return not any(isinstance(s, ast.Import | ast.ImportFrom) for s in statements)
+
+
+# -- what reports group by -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", tuple(CATALOGUE.values()), ids=lambda rule: rule.code)
+def test_a_rule_belongs_to_one_series(rule: Rule) -> None:
+    assert [code for code in load_kinds().series if rule.code.startswith(code)] == [
+        load_kinds().series_of(rule.code).code
+    ]
+
+
+@pytest.mark.parametrize("rule", tuple(CATALOGUE.values()), ids=lambda rule: rule.code)
+def test_what_can_be_left_to_a_person_has_an_effort(rule: Rule) -> None:
+    """Any rule but a note: an edit may be impossible at a place, or held back."""
+    assert (rule.effort in load_kinds().efforts) == (rule.tier is not Tier.NOTE)
+
+
+@pytest.mark.parametrize("rule", [rule for rule in CATALOGUE.values() if rule.cuda_only], ids=lambda rule: rule.code)
+def test_what_is_cuda_only_is_never_converted(rule: Rule) -> None:
+    assert rule.tier is Tier.MANUAL
+    found = [f for e in rule.examples for f in converted(e.before).findings if f.rule == rule.code]
+    assert found
+    assert not [finding for finding in found if finding.edits]
+
+
+def test_every_series_has_rules_and_a_text() -> None:
+    for code, series in load_kinds().series.items():
+        assert any(rule.startswith(code) for rule in CATALOGUE)
+        assert series.title
+        assert series.about.endswith(".")

@@ -283,6 +283,22 @@ def test_only_the_named_files_are_converted(tree: Tree) -> None:
     assert tree.read("b.py") == CALL
 
 
+def test_a_folder_above_the_working_directory(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.write({"a.py": CALL, "pkg/b.py": CALL})
+    (tree.root / "link").symlink_to("pkg")
+    monkeypatch.chdir(tree.root / "pkg")
+    for path in ("..", "../pkg/..", "../link/.."):
+        run = tree.run("convert", path)
+        assert "--- a/a.py\n+++ b/a.py\n" in run.stdout
+        assert "--- a/pkg/b.py\n+++ b/pkg/b.py\n" in run.stdout
+
+
+def test_a_link_that_is_named_by_way_of_a_folder_above_is_not_followed(tree: Tree) -> None:
+    tree.write({"pkg/a.py": CALL})
+    (tree.root / "link.py").symlink_to("pkg/a.py")
+    assert tree.run("convert", "pkg/../link.py").stdout == ""
+
+
 def test_paths_named_twice_count_once(tree: Tree) -> None:
     tree.write({"a.py": CALL})
     run = tree.run("convert", "a.py", ".", "./a.py", str(tree.root / "a.py"), "--write")

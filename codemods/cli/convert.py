@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -19,6 +19,9 @@ from codemods.findings import Tier
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
 @click.option("--write", is_flag=True, help="Apply the changes to the files.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the patch to a file.")
+@click.option(
+    "--report", type=click.Path(path_type=Path), metavar="FILE", help="Write a report to a file: .html, .md or .json."
+)
 @click.option("--select", multiple=True, metavar="CODES", help="Only these rules (codes or prefixes, comma separated).")
 @click.option("--ignore", multiple=True, metavar="CODES", help="All but these rules.")
 @click.option("--tier", type=click.Choice(["safe", "review"]), help="How certain an edit must be.  [default: review]")
@@ -30,7 +33,14 @@ from codemods.findings import Tier
 @click.option("--stats", is_flag=True, help="Show figures by rule.")
 @click.option("--notes", is_flag=True, help="List what is harmless on other devices, too.")
 def command(
-    paths: tuple[Path, ...], format_: str, write: bool, output: Path | None, stats: bool, notes: bool, **options: Any
+    paths: tuple[Path, ...],
+    format_: str,
+    write: bool,
+    output: Path | None,
+    report: Path | None,
+    stats: bool,
+    notes: bool,
+    **options: Any,
 ) -> None:
     """Converts CUDA-only code: prints the change as a patch, and what is left to a person.
 
@@ -38,13 +48,16 @@ def command(
     changes, 2 something could not be done.
     """
     try:
+        if report is not None:
+            _check_report(report, output)
         request = _request(paths, options)
         outcome = _run(request)
     except UserError as error:
-        click.echo(f"uncuda: {error}", err=True)
-        sys.exit(2)
-    _show(outcome, format_, output, write)
-    _show_report(outcome, stats, notes)
+        _fail(error)
+    written = _show(outcome, format_, output, write)
+    _show_findings(outcome, stats, notes)
+    if report is not None:
+        _write_report(report, outcome, request, written)
     sys.exit(outcome.exit_code)
 
 
@@ -56,7 +69,7 @@ def _request(paths: tuple[Path, ...], options: dict[str, Any]) -> Request:
     if select or ignore:
         check_codes(*select, *ignore)
     return Request(
-        paths=tuple(path.absolute() for path in paths),
+        paths=tuple(map(_absolute, paths)),
         exclude=(*config.exclude, *options["exclude"]),
         exclude_root=config.root,
         tier=Tier[(options["tier"] or config.tier).upper()],
@@ -66,6 +79,13 @@ def _request(paths: tuple[Path, ...], options: dict[str, Any]) -> Request:
         helper_name=options["helper_name"] or config.helper_name,
         jobs=options["jobs"],
     )
+
+
+def _absolute(path: Path) -> Path:
+    """The path without ``..``, which would otherwise stand in the patch; a link that is named stays one."""
+    if ".." not in path.parts:
+        return path.absolute()
+    return path.resolve() if path.name == ".." else path.parent.resolve() / path.name
 
 
 def _codes(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -81,14 +101,16 @@ def _run(request: Request) -> Outcome:
         return run(request, progress)
 
 
-def _show(outcome: Outcome, format_: str, output: Path | None, write: bool) -> None:
+def _show(outcome: Outcome, format_: str, output: Path | None, write: bool) -> list[Path] | None:
+    """Shows or writes the changes; the files that were written, ``None`` where none was to be."""
     if outcome.conversions or outcome.helpers:
-        _show_changes(outcome, format_, output, write)
-    elif format_ == "json":
+        return _show_changes(outcome, format_, output, write)
+    if format_ == "json":
         _print_json(outcome)
+    return [] if write else None
 
 
-def _show_changes(outcome: Outcome, format_: str, output: Path | None, write: bool) -> None:
+def _show_changes(outcome: Outcome, format_: str, output: Path | None, write: bool) -> list[Path] | None:
     from codemods.report import patch, paths
 
     if output is not None:
@@ -97,9 +119,12 @@ def _show_changes(outcome: Outcome, format_: str, output: Path | None, write: bo
         _print_json(outcome)
     elif not write and output is None:
         _print_patch(patch.patch(outcome))
-    if write:
-        for path in patch.write(outcome):
-            click.echo(f"wrote {paths.shown(path, Path.cwd())}", err=True)
+    if not write:
+        return None
+    written = patch.write(outcome)
+    for path in written:
+        click.echo(f"wrote {paths.shown(path, Path.cwd())}", err=True)
+    return written
 
 
 def _write_patch(output: Path, patch: bytes) -> None:
@@ -109,8 +134,31 @@ def _write_patch(output: Path, patch: bytes) -> None:
     try:
         write_atomically(output.absolute(), patch)
     except SourceError as error:
-        click.echo(f"uncuda: {error}", err=True)
-        sys.exit(2)
+        _fail(error)
+
+
+def _check_report(report: Path, output: Path | None) -> None:
+    from codemods.report.migration_file import check
+
+    check(report)
+    if output is not None and output.absolute() == report.absolute():
+        raise UserError(f"{report} cannot be both the patch and the report")
+
+
+def _write_report(report: Path, outcome: Outcome, request: Request, written: list[Path] | None) -> None:
+    from codemods.report.migration_build import build
+    from codemods.report.migration_file import write
+
+    try:
+        write(report, build(outcome, request, written))
+    except UserError as error:
+        _fail(error)
+    click.echo(f"wrote {report}", err=True)
+
+
+def _fail(error: UserError) -> NoReturn:
+    click.echo(f"uncuda: {error}", err=True)
+    sys.exit(2)
 
 
 def _print_json(outcome: Outcome) -> None:
@@ -129,7 +177,7 @@ def _print_patch(patch: bytes) -> None:
         sys.stdout.buffer.flush()
 
 
-def _show_report(outcome: Outcome, stats: bool, notes: bool) -> None:
+def _show_findings(outcome: Outcome, stats: bool, notes: bool) -> None:
     if sys.stderr.isatty():
         from codemods.report.terminal import print_report
 

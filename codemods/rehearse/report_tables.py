@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from codemods.operators import State
 from codemods.rehearse.report import CudaName, OperatorUse, Report, Site, Transfer
+from codemods.report.wording import count
 
 SITES_SHOWN = 3
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -61,11 +62,6 @@ def tables(report: Report, *, every_operator: bool = False) -> list[Table]:
     if every_operator:
         found.append(_operators("All operators", report, report.operators, _NO_OPERATOR))
     return found
-
-
-def count(number: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _named(report: Report) -> Table:

@@ -9,6 +9,7 @@ from pathlib import Path
 from codemods.engine.outcome import Outcome, left
 from codemods.findings import Finding, Tier
 from codemods.report.paths import shown
+from codemods.report.wording import count
 
 
 def left_lines(outcome: Outcome, base: Path, *, notes: bool) -> Iterator[str]:
@@ -52,14 +53,14 @@ def summary_lines(outcome: Outcome) -> Iterator[str]:
     rest = Counter(finding.tier for _, finding in left(outcome))
     sites = sum(applied.values())
     yield (
-        f"{_count(outcome.files, 'file')} read, {len(outcome.changed)} to change: {_count(sites, 'site')} converted"
+        f"{count(outcome.files, 'file')} read, {len(outcome.changed)} to change: {count(sites, 'site')} converted"
         f" ({applied[Tier.SAFE]} safe, {applied[Tier.REVIEW]} to review)"
     )
     by_hand = sum(count for tier, count in rest.items() if tier is not Tier.NOTE)
-    yield f"{_count(by_hand, 'site')} left to a person, {_count(rest[Tier.NOTE], 'note')} (--notes lists them)"
+    yield f"{count(by_hand, 'site')} left to a person, {count(rest[Tier.NOTE], 'note')} (--notes lists them)"
     failed = len(outcome.failures) + sum(skipped.failed for skipped in outcome.skipped)
     if failed:
-        yield f"{_count(failed, 'path')} could not be read or converted"
+        yield f"{count(failed, 'path')} could not be read or converted"
 
 
 def statistics(outcome: Outcome) -> list[tuple[str, str, int, int]]:
@@ -71,10 +72,6 @@ def statistics(outcome: Outcome) -> list[tuple[str, str, int, int]]:
     catalogue = load_catalogue()
     codes = sorted(set(converted) | set(remaining))
     return [(code, catalogue[code].title, converted[code], remaining[code]) for code in codes]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def report_lines(outcome: Outcome, base: Path, *, stats: bool, notes: bool) -> Iterator[str]:
