@@ -1,0 +1,82 @@
+"""What the readers of all kinds of files give: remarks, and what they may know of the repository's Python."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from codemods.catalogue import load_catalogue
+from codemods.findings import Finding, Tier
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What the Python of a repository says of the files beside it; empty where nothing is known."""
+
+    device_settings: frozenset[str] = frozenset()
+    """Settings and flags whose values provably reach a converted place: their names, or dotted paths, in lower case
+    with ``_`` for ``-``."""
+    modules: frozenset[str] = frozenset()
+    """Top-level modules of the repository, as ``python -m`` names them."""
+    commands: frozenset[str] = frozenset()
+    """Commands that the repository installs."""
+
+    def is_mapped(self, path: Iterable[str]) -> bool:
+        """Whether the value of a setting, given by its path, reaches a converted place."""
+        parts = ".".join(path).lower().replace("-", "_").split(".")
+        return any(".".join(parts[start:]) in self.device_settings for start in range(len(parts)))
+
+
+NOTHING_KNOWN = Knowledge()
+
+
+@dataclass(frozen=True, order=True)
+class Remark:
+    """A place in a text that a rule speaks of."""
+
+    start: int
+    """In characters of the text, as is ``end``."""
+    end: int
+    rule: str
+    detail: str = ""
+    """What the rule's message is followed by."""
+    tier: Tier | None = None
+    """Where it is not the rule's own."""
+
+
+def findings_of(text: str, remarks: Iterable[Remark]) -> tuple[Finding, ...]:
+    """The findings of remarks on a text, in its order; each place and rule once."""
+    lines = _Lines(text)
+    once = {(remark.start, remark.rule): remark for remark in remarks}
+    return tuple(_finding(once[key], lines) for key in sorted(once))
+
+
+def _finding(remark: Remark, lines: _Lines) -> Finding:
+    rule = load_catalogue()[remark.rule]
+    line, column = lines.position(remark.start)
+    return Finding(
+        rule=remark.rule,
+        tier=rule.tier if remark.tier is None else remark.tier,
+        message=f"{rule.message}: {remark.detail}" if remark.detail else rule.message,
+        start=lines.bytes_before(remark.start),
+        end=lines.bytes_before(remark.end),
+        line=line,
+        column=column,
+    )
+
+
+class _Lines:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts = [0]
+        self._starts += (at + 1 for at, character in enumerate(text) if character == "\n")
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of a character, both from 1."""
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+    def bytes_before(self, offset: int) -> int:
+        """Bytes of UTF-8 before a character."""
+        return offset if self._text.isascii() else len(self._text[:offset].encode())
