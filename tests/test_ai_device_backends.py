@@ -373,7 +373,8 @@ def test_a_child_with_a_mask_of_its_own_gets_that(tmp_path: Path, mask: str, exp
 
         assert ai_device.device_count() == 2 and os.environ["ASCEND_RT_VISIBLE_DEVICES"] == "0,3"
         child = {textwrap.dedent(SHOW_MASK)!r}
-        subprocess.run([sys.executable, "-c", child], env={{**os.environ, "CUDA_VISIBLE_DEVICES": {mask!r}}}, check=True)
+        variables = {{**os.environ, "CUDA_VISIBLE_DEVICES": {mask!r}}}
+        subprocess.run([sys.executable, "-c", child], env=variables, check=True)
         """
     folder = write_plugin(tmp_path, "npu", before=HEEDS_ITS_MASK)
     assert run(folder, script, AI_DEVICE="npu", CUDA_VISIBLE_DEVICES="0,3").startswith(f"{expected}\n")

@@ -44,7 +44,7 @@ def _entry(entry: Entry, known: Knowledge) -> Iterator[Remark]:
 
 def _is_shell(entry: Entry) -> bool:
     words = load_vocabulary().shell_settings
-    return bool(entry.path) and entry.path[-1] in words and bool(re.search(r"\s", entry.value))
+    return bool(entry.path) and entry.path[-1] in words
 
 
 def _variable(entry: Entry) -> Remark | None:

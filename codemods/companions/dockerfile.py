@@ -7,13 +7,15 @@ from collections.abc import Iterator
 
 from codemods.companions.entries import json_entries
 from codemods.companions.images import image_remark
+from codemods.companions.packages import package_remark
 from codemods.companions.remarks import Knowledge, Remark
 from codemods.companions.shell import command_remarks, shell_remarks
 from codemods.companions.shell_words import Word, commands
 from codemods.companions.variables import variable_remark
 
 _INSTRUCTION = re.compile(
-    r"^[ \t]*(?P<name>[A-Za-z]+)(?=[ \t\\])(?P<rest>(?:[^\n]*\\[ \t]*\r?\n(?:[ \t]*#[^\n]*\n|[ \t]*\r?\n)*)*[^\n]*(?:\n|\Z))", re.MULTILINE
+    r"^[ \t]*(?P<name>[A-Za-z]+)(?=[ \t\\])(?P<rest>(?:[^\n]*\\[ \t]*\r?\n(?:[ \t]*#[^\n]*\n|[ \t]*\r?\n)*)*[^\n]*(?:\n|\Z))",
+    re.MULTILINE,
 )
 _COMMENT_WITHIN = re.compile(r"(?<=\n)[ \t]*(?:#[^\n]*)?\r?\n")
 _HERE_DOCUMENT = re.compile(r"<<-?[\"']?(\w+)")
@@ -37,7 +39,7 @@ def dockerfile_remarks(text: str, known: Knowledge) -> Iterator[Remark]:
         if name == "FROM":
             yield from _images(rest, start)
         elif name in ("ENV", "ARG"):
-            yield from _environment(rest, start, is_argument=name == "ARG")
+            yield from _environment(rest, start, known, is_argument=name == "ARG")
         elif name in ("RUN", "CMD", "ENTRYPOINT"):
             flags = _FLAG.match(rest)
             yield from _run(rest[flags.end() if flags else 0 :], start + (flags.end() if flags else 0), known)
@@ -51,7 +53,7 @@ def _images(rest: str, start: int) -> Iterator[Remark]:
             yield remark
 
 
-def _environment(rest: str, start: int, *, is_argument: bool) -> Iterator[Remark]:
+def _environment(rest: str, start: int, known: Knowledge, *, is_argument: bool) -> Iterator[Remark]:
     words = [word for command in commands(rest)[-1:] for word in command.words]
     if words and not is_argument and "=" not in words[0].text:
         first, last = words[0], words[-1]  # the old form: ENV NAME value
@@ -60,11 +62,17 @@ def _environment(rest: str, start: int, *, is_argument: bool) -> Iterator[Remark
         return
     for word in words:
         name, _, value = word.text.partition("=")
-        image = image_remark(value, start + word.start, start + word.end) if is_argument else None
-        if image is not None:
-            yield image
+        place = start + word.start, start + word.end
+        default = _default(value, *place, known) if is_argument else None
+        if default is not None:
+            yield default
         else:
-            yield from _variable(name, value, start + word.start, start + word.end, word.expands)
+            yield from _variable(name, value, *place, word.expands)
+
+
+def _default(value: str, start: int, end: int, known: Knowledge) -> Remark | None:
+    """The default of an argument that is an image, or what is to be installed."""
+    return image_remark(value, start, end) or (package_remark(value, start, end, known) if "://" in value else None)
 
 
 def _variable(name: str, value: str, start: int, end: int, expands: bool) -> Iterator[Remark]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from codemods.companions.config_values import config_remarks
 from codemods.companions.dockerfile import dockerfile_remarks
@@ -12,7 +15,8 @@ from codemods.companions.requirements import ini_remarks, requirements_remarks
 from codemods.companions.shell import shell_remarks
 from codemods.companions.vocabulary import load_vocabulary
 from codemods.cuda_api import load_packages
-from codemods.findings import Finding
+from codemods.devices import load_devices
+from codemods.findings import Finding, Tier
 from codemods.source.document import Document
 
 _READERS: dict[str, Callable[[str, Knowledge], Iterator[Remark]]] = {
@@ -50,5 +54,22 @@ def _installed_words() -> tuple[bytes, ...]:
 
 
 def companion_findings(document: Document, kind: str, known: Knowledge = NOTHING_KNOWN) -> tuple[Finding, ...]:
-    """The findings in a file of a kind that ``kind_of`` tells, in the order of the text."""
-    return findings_of(document.text, _READERS[kind](document.text, known))
+    """The findings in a file of a kind that ``kind_of`` tells, in the order of the text.
+
+    In a file that by its path is for another device (``docker-rocm/Dockerfile``) they are notes.
+    """
+    found = findings_of(document.text, _READERS[kind](document.text, known))
+    if not _is_for_another_device(document.path):
+        return found
+    return tuple(replace(finding, tier=Tier.NOTE) for finding in found)
+
+
+def _is_for_another_device(path: Path) -> bool:
+    parts = {part.lower() for part in path.parts[-2:] for part in re.split(r"[^A-Za-z0-9]+", part)}
+    return not parts.isdisjoint(_other_devices())
+
+
+@cache
+def _other_devices() -> frozenset[str]:
+    others = [device for device in load_devices() if device.name != "nvidia"]
+    return frozenset({"rocm", *(device.name for device in others), *(device.type for device in others)} - {"cuda"})

@@ -12,12 +12,17 @@ from codemods.cuda_api import Package, load_packages
 from codemods.findings import Tier
 
 _NAME = re.compile(r"(?:[\w.-]+::)?([A-Za-z0-9][\w.-]*)")
-_REPOSITORY = re.compile(r"(?:git\+)?(?:https?|ssh|git)://\S*?/([\w.-]+?)(?:\.git)?(?:@[^#\s]*)?(?:#(?:.*&)?egg=([\w.-]+).*)?\Z")
+_REPOSITORY = re.compile(
+    r"(?:git\+)?(?:https?|ssh|git)://\S*?/([\w.-]+?)(?:\.git)?(?:@[^#\s]*)?(?:#(?:.*&)?egg=([\w.-]+).*)?\Z"
+)
 _CUDA_BUILD = re.compile(r"(?:\+|%2B)cu(\d{2})(\d+)\b", re.IGNORECASE)
 _CUDA_BUILD_OF_CONDA = re.compile(r"=\S*cuda_?(?:\d|\*)", re.IGNORECASE)
-_CUDA_INDEX = re.compile(r"https?://\S*?/cu(\d{2})(\d+)(?=[/.?#\s]|\Z)|https?://\S*\bcu\d{2,3}\b", re.IGNORECASE)
+_CUDA_INDEX = re.compile(
+    r"https?://\S*?/cu(\d{2})(\d+)(?=[/.?#\s]|\Z)|https?://\S*(?:\bcu\d{2,3}\b|/whl/[^/\s]*\bcu(?:da)?\b)",
+    re.IGNORECASE,
+)
 _BUILD_NUMBER = re.compile(r"-(?:cu|cuda)\d+x?\Z")
-_WHEEL = re.compile(r"\S*/([A-Za-z0-9_.]+?)-\d\S*\.whl\Z")
+_WHEEL = re.compile(r"(?:\S*/)?([A-Za-z0-9_.]+?)-\d\S*\.whl\Z")
 
 
 def package_remark(text: str, start: int, end: int, known: Knowledge) -> Remark | None:
@@ -33,17 +38,19 @@ def package_remark(text: str, start: int, end: int, known: Knowledge) -> Remark 
         return Remark(start, end, "UC733", _build(name, f"CUDA {build[1]}.{build[2]}"))
     if _CUDA_INDEX.search(text):
         return Remark(start, end, "UC733", _installs("an index of builds for CUDA"))
-    if name and name.startswith("nvidia-") and name not in load_vocabulary().not_libraries:
-        return Remark(start, end, "UC734", "a library of CUDA, which a CUDA build of torch brings by itself; leave it out")
     if name and name in load_vocabulary().toolkit_packages:
-        return Remark(start, end, "UC733", f"{name}, a part of CUDA; leave it out for other devices")
+        return Remark(start, end, "UC733", f"{name}; leave it out for other devices")
+    if name and name.startswith("nvidia-") and name not in load_vocabulary().not_libraries:
+        return Remark(
+            start, end, "UC734", "a library of CUDA, which a CUDA build of torch brings by itself; leave it out"
+        )
     if name and _CUDA_BUILD_OF_CONDA.search(text):
         return Remark(start, end, "UC733", _build(name, "CUDA"))
     return None
 
 
 def _about(package: Package) -> tuple[str, Tier | None]:
-    reason = package.reason.rstrip(".")
+    reason = f"{package.title}. {package.reason.rstrip('.')}"
     offers = vendor_text.packages_instead(package)
     # As in Python: with builds for the CPU the requirement itself is no obstacle.
     return f"{reason}; {offers}" if offers else reason, Tier.NOTE if package.has_cpu else None
@@ -62,9 +69,10 @@ def _installs(what: str) -> str:
 def _name_of(text: str) -> str:
     """The normalised name of what a requirement names; empty for an option and for a path."""
     text = text.strip()
+    if wheel := _WHEEL.match(text):
+        return _normalised(wheel[1])
     if repository := _REPOSITORY.match(text.partition(" @ ")[2].strip() or text):
-        wheel = _WHEEL.match(text)
-        return _normalised(wheel[1] if wheel else repository[2] or repository[1])
+        return _normalised(repository[2] or repository[1])
     match = _NAME.match(text)
     if match is None or "/" in text.partition(" ")[0].partition(";")[0].partition("@")[0]:
         return ""

@@ -28,6 +28,8 @@ class Knowledge:
         return any(".".join(parts[start:]) in self.device_settings for start in range(len(parts)))
 
 
+_LONG = 120
+"""A detail of more characters is given once in a file."""
 NOTHING_KNOWN = Knowledge()
 
 
@@ -49,16 +51,20 @@ def findings_of(text: str, remarks: Iterable[Remark]) -> tuple[Finding, ...]:
     """The findings of remarks on a text, in its order; each place and rule once."""
     lines = _Lines(text)
     once = {(remark.start, remark.rule): remark for remark in remarks}
-    return tuple(_finding(once[key], lines) for key in sorted(once))
+    first: dict[str, int] = {}
+    return tuple(_finding(once[key], lines, first) for key in sorted(once))
 
 
-def _finding(remark: Remark, lines: _Lines) -> Finding:
+def _finding(remark: Remark, lines: _Lines, first: dict[str, int]) -> Finding:
     rule = load_catalogue()[remark.rule]
     line, column = lines.position(remark.start)
+    detail = remark.detail
+    if len(detail) > _LONG and first.setdefault(detail, line) != line:
+        detail = f"as in line {first[detail]}"
     return Finding(
         rule=remark.rule,
         tier=rule.tier if remark.tier is None else remark.tier,
-        message=f"{rule.message}: {remark.detail}" if remark.detail else rule.message,
+        message=f"{rule.message}: {detail}" if detail else rule.message,
         start=lines.bytes_before(remark.start),
         end=lines.bytes_before(remark.end),
         line=line,

@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator
 from codemods.companions.entries import Entry, ini_entries
 from codemods.companions.packages import package_remark
 from codemods.companions.remarks import Knowledge, Remark
+from codemods.companions.vocabulary import load_vocabulary
 
-_LISTS = frozenset(
-    ("dependencies", "optional-dependencies", "dev-dependencies", "dependency-groups", "requires", "install_requires")
-)
 _OPTION = re.compile(r"(?:--?[\w-]+)(?:[= \t]+|\Z)")
 _COMMENT = re.compile(r"(?:^|[ \t])#[^\n]*")
 
@@ -42,9 +40,10 @@ def ini_remarks(text: str, known: Knowledge) -> Iterator[Remark]:
 
 def dependency_remarks(entries: Iterable[Entry], known: Knowledge) -> Iterator[Remark]:
     """What the rules say of dependencies among the entries of a configuration file, and of indices to look in."""
+    lists = load_vocabulary().requirement_lists
     named: set[tuple[str, ...]] = set()
     for entry in entries:
-        at = next((number for number, key in enumerate(entry.path) if key in _LISTS), None)
+        at = next((number for number, key in enumerate(entry.path) if key in lists), None)
         if entry.is_item and at is not None:
             requirement = entry.value
         elif at is not None and len(entry.path) > at + 1 and entry.path[: at + 2] not in named:

@@ -15,7 +15,9 @@ _DEFAULT = re.compile(r"\$\{[^{}]*[,:-]\s*(cuda(?::\d+)?|nccl)\s*\}\Z", re.IGNOR
 _BACKEND = re.compile(r"(?:(?:\w+:\w+,)*cuda:)?nccl(?:,\w+:\w+)*\Z", re.IGNORECASE)
 _INDEX = re.compile(r"\d+(?:,\s*\d+)*\Z")
 _PROCESSES = re.compile(r"n_?proc(?:esses)?_per_node\Z")
-_COUNT = re.compile(r"(?:\w+_)?n?gpus?(?:_\w+)?\Z|(?:(?:use|no|with|enable)_)?cuda\Z")
+_COUNT = re.compile(
+    r"(?:\w+_)?n?gpus?(?:_(?:ids?|idx|index|indices|nums?|number|count|list|per_\w+))?\Z|(?:(?:use|no|with|enable)_)?cuda\Z"
+)
 _MAPPED = "the program gives it to a converted place, where it means the selected device"
 _TAKEN = "a converted place takes it for the selected device"
 
@@ -69,7 +71,7 @@ def _backend_detail(path: Sequence[str], known: Knowledge) -> tuple[str, Tier]:
 def _accelerator_detail(path: Sequence[str], known: Knowledge) -> tuple[str, Tier]:
     if known.is_mapped(path):
         return _MAPPED, Tier.NOTE
-    return "Lightning finds CUDA and Apple GPUs by it; other devices need an accelerator class of their own", Tier.MANUAL
+    return "Lightning finds CUDA and Apple GPUs by it; others need an accelerator class of their own", Tier.MANUAL
 
 
 def _without_default(value: str) -> str:

@@ -45,6 +45,10 @@ class HereDocument:
     text: str
     start: int
 
+    def place(self, index: int) -> int:
+        """Where a character of ``text`` stands in what was read."""
+        return self.start + index
+
 
 @dataclass
 class Command:
@@ -249,7 +253,7 @@ class _Reader:
                     pending.command.here.append(HereDocument(self.text[start:line_start], start))
                     break
             else:
-                pending.command.here.append(HereDocument(self.text[start:], start))
+                self.at = start  # its end is not there: a `<<` of some template, more likely
         self._pending.clear()
 
     def _lines(self) -> Iterator[tuple[int, str]]:

@@ -46,10 +46,10 @@ def _mask(value: str, expands: bool, maps_mask: bool) -> tuple[str, Tier]:
         return "it hides all CUDA devices, and no others; AI_DEVICE=cpu chooses the CPU everywhere", Tier.MANUAL
     own = f"the devices' own variables are {vendor_text.visible_devices()}"
     if not maps_mask:
-        return f"the program is none of this repository; {own}", Tier.MANUAL
+        return f"the program is not known to be one of this repository; {own}", Tier.MANUAL
     if not expands and not _is_ascending(value):
         return f"it is no list of ascending indices, which alone can be given to other devices; {own}", Tier.MANUAL
-    return own, Tier.NOTE
+    return f"a converted program gives these indices to the selected device; {own}", Tier.NOTE
 
 
 def _is_ascending(value: str) -> bool:

@@ -30,6 +30,7 @@ class Vocabulary:
     folders: Mapping[str, str]
     largest: int
     programs: Mapping[str, Names]
+    running_modules: frozenset[str]
     tools: Mapping[str, str]
     variables: Mapping[str, Names]
     device_words: tuple[str, ...]
@@ -37,6 +38,8 @@ class Vocabulary:
     container_settings: tuple[tuple[Names, Names], ...]
     images: Names
     aliases: Mapping[str, str]
+    not_installing: frozenset[str]
+    requirement_lists: frozenset[str]
     toolkit_packages: Names
     not_libraries: Names
 
@@ -58,6 +61,7 @@ def load_vocabulary() -> Vocabulary:
         folders=files["folders"],
         largest=files["largest"],
         programs={role: Names(names) for role, names in data["programs"].items()},
+        running_modules=frozenset(data["modules"]["running"]),
         tools=data["tools"],
         variables={kind: Names(names) for kind, names in data["variables"].items()},
         device_words=tuple(settings["device"]),
@@ -65,6 +69,8 @@ def load_vocabulary() -> Vocabulary:
         container_settings=tuple((Names([key]), Names([value])) for key, value in settings["container"]),
         images=Names(data["images"]["cuda"]),
         aliases=packages["aliases"],
+        not_installing=frozenset(packages["not_installing"]),
+        requirement_lists=frozenset(packages["lists"]),
         toolkit_packages=Names(packages["toolkit"]),
         not_libraries=Names(packages["not_libraries"]),
     )
