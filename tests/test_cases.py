@@ -61,7 +61,7 @@ def converted(name: str, form: str, second: bool = False) -> tuple[Outcome, dict
     with TemporaryDirectory() as folder:
         root = written(Path(folder).resolve(), {**files, **in_bytes(case.files, "utf-8"), **helper})
         outcome = run(Request((root,), exclude=tuple(case.exclude), exclude_root=root))
-        after = {c.document.path.relative_to(root).as_posix(): c.after for c in outcome.conversions}
+        after = {c.document.path.relative_to(root).as_posix(): c.after for c in outcome.changed}
     return outcome, {**files, **after}
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from codemods.companions.entries import Entry, json_entries, toml_entries, yaml_entries
 from codemods.companions.images import image_remark
-from codemods.companions.requirements import dependency_remarks
 from codemods.companions.remarks import Knowledge, Remark
+from codemods.companions.requirements import dependency_remarks
 from codemods.companions.settings import value_remark
-from codemods.companions.shell import shell_remarks
+from codemods.companions.shell import command_remarks, shell_remarks
+from codemods.companions.shell_words import Word
 from codemods.companions.variables import variable_remark
 from codemods.companions.vocabulary import load_vocabulary
 
@@ -24,6 +26,7 @@ def config_remarks(text: str, kind: str, known: Knowledge) -> Iterator[Remark]:
     entries = list(_READERS[kind](text))
     for entry in entries:
         yield from _entry(entry, known)
+    yield from _commands(entries, known)
     yield from dependency_remarks(entries, known)
 
 
@@ -40,6 +43,16 @@ def _entry(entry: Entry, known: Knowledge) -> Iterator[Remark]:
         )
         if found is not None:
             yield found
+
+
+def _commands(entries: Sequence[Entry], known: Knowledge) -> Iterator[Remark]:
+    """``command: [python, train.py, --device, cuda]``"""
+    for path, elements in groupby(entries, key=lambda entry: entry.path if entry.is_item else None):
+        if path and path[-1] in load_vocabulary().command_settings:
+            words = [entry.word for entry in elements]
+            # The arguments of a program that is named elsewhere are those of Python, since they are judged at all.
+            program = [Word("python", words[0].start, words[0].end)] if words[0].text.startswith("-") else []
+            yield from command_remarks([*program, *words], known)
 
 
 def _is_shell(entry: Entry) -> bool:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from codemods.companions.entries import json_entries
 from codemods.companions.images import image_remark
 from codemods.companions.packages import package_remark
 from codemods.companions.remarks import Knowledge, Remark
 from codemods.companions.shell import command_remarks, shell_remarks
-from codemods.companions.shell_words import Word, commands
+from codemods.companions.shell_words import commands
 from codemods.companions.variables import variable_remark
 
 _INSTRUCTION = re.compile(
-    r"^[ \t]*(?P<name>[A-Za-z]+)(?=[ \t\\])(?P<rest>(?:[^\n]*\\[ \t]*\r?\n(?:[ \t]*#[^\n]*\n|[ \t]*\r?\n)*)*[^\n]*(?:\n|\Z))",
-    re.MULTILINE,
+    r"""^[ \t]*(?P<name>[A-Za-z]+)(?=[ \t\\])
+    (?P<rest>(?:[^\n]*\\[ \t]*\r?\n(?:[ \t]*\#[^\n]*\n|[ \t]*\r?\n)*)*[^\n]*(?:\n|\Z))""",
+    re.MULTILINE | re.VERBOSE,
 )
 _COMMENT_WITHIN = re.compile(r"(?<=\n)[ \t]*(?:#[^\n]*)?\r?\n")
 _HERE_DOCUMENT = re.compile(r"<<-?[\"']?(\w+)")
@@ -85,9 +87,6 @@ def _run(rest: str, start: int, known: Knowledge) -> Iterator[Remark]:
     if not _EXEC_FORM.match(rest):
         yield from shell_remarks(rest, start, known)
         return
-    words = [
-        Word(entry.value, start + entry.start, start + entry.end, marks=((0, start + entry.start),))
-        for entry in json_entries(rest)
-    ]
+    words = [replace(entry, start=start + entry.start).word for entry in json_entries(rest)]
     if words:
         yield from command_remarks(words, known)

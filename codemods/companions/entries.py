@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from codemods.companions.shell_words import Word
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -30,6 +32,11 @@ class Entry:
     def end(self) -> int:
         """Behind the value."""
         return self.start + len(self.value)
+
+    @property
+    def word(self) -> Word:
+        """The value as a word of a command."""
+        return Word(self.value, self.start, self.end, marks=((0, self.start),))
 
 
 # -- JSON --------------------------------------------------------------------------------------------------------------
@@ -76,7 +83,9 @@ _YAML_KEY = re.compile(
     re.VERBOSE,
 )
 _YAML_FLOW = re.compile(
-    r""""((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)'|\#[^\n]*|[{}\[\],]|:(?=[\s,}\]]|(?<=["']:))|(?:[^\s{}\[\],:"'\#]|:(?![\s,}\]])|(?<=\S)[ ](?=[^\s{}\[\],:\#]))+""",
+    r""""((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)'|\#[^\n]*|[{}\[\],]
+    |:(?=[\s,}\]]|(?<=["']:))                                       # between a key and its value
+    |(?:[^\s{}\[\],:"'\#]|:(?![\s,}\]])|(?<=\S)[ ](?=[^\s{}\[\],:\#]))+  # a plain scalar with its blanks""",
     re.VERBOSE,
 )
 _PROPERTY = re.compile(r"[&!][^\s,\[\]{}]*[ \t]*")

@@ -18,6 +18,7 @@ _PROCESSES = re.compile(r"n_?proc(?:esses)?_per_node\Z")
 _COUNT = re.compile(
     r"(?:\w+_)?n?gpus?(?:_(?:ids?|idx|index|indices|nums?|number|count|list|per_\w+))?\Z|(?:(?:use|no|with|enable)_)?cuda\Z"
 )
+_SAYS_NOTHING = ("type", "name", "value", "default", "_args_")
 _MAPPED = "the program gives it to a converted place, where it means the selected device"
 _TAKEN = "a converted place takes it for the selected device"
 
@@ -81,4 +82,8 @@ def _without_default(value: str) -> str:
 
 
 def _last(path: Sequence[str]) -> str:
-    return path[-1].rpartition(".")[2].lower().replace("-", "_") if path else ""
+    """The name of a setting: of the one around it where its own says nothing, as in ``device: {type: cuda}``."""
+    names = [name.lower().replace("-", "_") for key in path for name in key.split(".")]
+    while len(names) > 1 and names[-1] in _SAYS_NOTHING:
+        names.pop()
+    return names[-1] if names else ""

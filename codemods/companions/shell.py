@@ -19,13 +19,14 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=")
 _KEYWORDS = frozenset(("!", "{", "}", "if", "then", "else", "elif", "fi", "do", "done", "while", "until", "time"))
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?\Z", re.DOTALL)
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][\w./@-]*)=(.*)\Z", re.DOTALL)
-_FLAG_IN_TEXT = re.compile(r"(?<!\S)--?([A-Za-z][\w.-]*)(?:=|\s+)(\S+)")
+_FLAG_IN_TEXT = re.compile(r"(?<![^\s=])--?([A-Za-z][\w.-]*)(?:=|\s+)(\S+)")
 _NAMES_CUDA = re.compile(r"\.cuda\s*\(|\btorch\.cuda\b|([\"'])(?:cuda(?::\d+)?|nccl)\1")
 _SCHEDULER = re.compile(
     r"""^[ \t]*\#(?:SBATCH|PBS|BSUB|\$)[ \t]+[^\n]*?
     ((?:--gres|--gpus|--gpus-per-\w+|-G|-gpu)[= ]*\S*(?:gpu|\d)\S*|\bn?gpus?=\d\S*)""",
     re.MULTILINE | re.IGNORECASE | re.VERBOSE,
 )
+_SCHEDULER_OPTION = re.compile(r"--gres=\S*gpu|--gpus(?:-per-\w+)?(?:=|\Z)", re.IGNORECASE)
 _CONTAINER_GPUS = re.compile(r"--gpus(?:=.*)?\Z|--runtime=nvidia\Z|--nv\Z|--device=nvidia\.com/gpu.*", re.DOTALL)
 _CUDA_MODULE = re.compile(r"(?:[\w.-]+/)*(?:cuda|cudnn|nccl)(?:toolkit|-toolkit)?(?:[/-].*)?\Z", re.IGNORECASE)
 _OWN_FILES = (".py", ".sh", ".bash")
@@ -75,12 +76,19 @@ class _Script:
             yield from self._nested((), here)  # `RUN <<EOF` of a Dockerfile
             return
         role = _role_of(words)
+        yield from self._asked_of_a_scheduler(words)
         if role == "declaration":
             yield from self._assignments(words, maps_mask=True)
             yield from self._options_in(words)
         else:
             yield from self._assignments(words[:found], maps_mask=self._may_be_own(role, words[found:]))
             yield from self._started(role, words[found], words[found + 1 :], here)
+
+    def _asked_of_a_scheduler(self, words: Sequence[Word]) -> Iterator[Remark]:
+        """``srun --gres=gpu:8 ...``"""
+        if any(word.text in load_vocabulary().schedulers for word in words):
+            asked = (word for word in words if _SCHEDULER_OPTION.match(word.text))
+            yield from (Remark(*self._span(word), "UC717") for word in asked)
 
     # -- programs ------------------------------------------------------------------------------------------------------
 
@@ -119,8 +127,8 @@ class _Script:
             yield Remark(self._locate(place(match.start())), self._locate(place(match.end() - 1)) + 1, "UC719")
 
     def _arguments(self, words: Sequence[Word]) -> Iterator[Remark]:
-        for word, following in zip(words, [*words[1:], None], strict=True):
-            last = word
+        for number, word in enumerate(words):
+            following, last = words[number + 1] if number + 1 < len(words) else None, word
             if match := _FLAG.match(word.text):
                 if match[2] is None and following is not None and not following.text.startswith("-"):
                     last = following
@@ -149,7 +157,7 @@ class _Script:
                 yield Remark(*self._span(word), "UC716")
             else:
                 yield from _given(image_remark(word.text, *self._span(word)))
-        inside = next((n for n, word in enumerate(arguments) if load_vocabulary().role(word.text) == "launcher"), None)
+        inside = next((number for number, word in enumerate(arguments) if _role(word) == "launcher"), None)
         if inside is not None:
             yield from self._python(arguments[inside + 1 :], ())
 
@@ -219,20 +227,26 @@ def _program(words: Sequence[Word]) -> int | None:
     first = next((number for number, word in enumerate(words) if not _ASSIGNMENT.match(word.text)), None)
     if first is None or not _is_wrapper(words[first:]):
         return first
-    role_of = load_vocabulary().role
     later = range(first + 1, len(words))
-    return next((number for number in later if role_of(words[number].text) not in ("", "wrapper")), first)
+    return next((number for number in later if _role(words[number]) not in ("", "wrapper")), first)
 
 
 def _role_of(words: Sequence[Word]) -> str:
     """What the program of a command is; empty if that is not known."""
     found = _program(words)
-    return load_vocabulary().role(words[found].text) if found is not None else ""
+    return _role(words[found]) if found is not None else ""
+
+
+def _role(word: Word) -> str:
+    """What a word is, if it is the program: a script of Python is taken for what starts it."""
+    return "launcher" if word.text.endswith(".py") else load_vocabulary().role(word.text)
 
 
 def _is_wrapper(words: Sequence[Word]) -> bool:
-    """Whether a command starts another one: ``srun``, ``env``, also ``conda run``."""
-    role = load_vocabulary().role(words[0].text)
+    """Whether a command starts another one: ``srun``, ``env``, also ``conda run`` and ``$PYTHON``."""
+    role = _role(words[0])
+    if role == "":
+        return words[0].expands
     return role == "wrapper" or (role == "installer" and len(words) > 1 and words[1].text == "run")
 
 

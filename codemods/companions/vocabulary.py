@@ -30,11 +30,13 @@ class Vocabulary:
     folders: Mapping[str, str]
     largest: int
     programs: Mapping[str, Names]
+    schedulers: frozenset[str]
     running_modules: frozenset[str]
     tools: Mapping[str, str]
     variables: Mapping[str, Names]
     device_words: tuple[str, ...]
     shell_settings: frozenset[str]
+    command_settings: frozenset[str]
     container_settings: tuple[tuple[Names, Names], ...]
     images: Names
     aliases: Mapping[str, str]
@@ -61,11 +63,13 @@ def load_vocabulary() -> Vocabulary:
         folders=files["folders"],
         largest=files["largest"],
         programs={role: Names(names) for role, names in data["programs"].items()},
+        schedulers=frozenset(data["schedulers"]["names"]),
         running_modules=frozenset(data["modules"]["running"]),
         tools=data["tools"],
         variables={kind: Names(names) for kind, names in data["variables"].items()},
         device_words=tuple(settings["device"]),
         shell_settings=frozenset(settings["shell"]),
+        command_settings=frozenset(settings["command"]),
         container_settings=tuple((Names([key]), Names([value])) for key, value in settings["container"]),
         images=Names(data["images"]["cuda"]),
         aliases=packages["aliases"],

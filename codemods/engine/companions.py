@@ -61,6 +61,9 @@ def add_companions(request: Request, repository: Repository, kinds: Mapping[Path
             else:
                 reason = error.reason if error.line is None else f"line {error.line}: {error.reason}"
                 outcome.skipped.append(Skipped(path, reason))
+        except Exception as error:  # noqa: BLE001
+            reason = f"left as it is: {type(error).__name__}: {error} (a fault of uncuda; please report it)"
+            outcome.failures.append(SourceError(path, reason))
         else:
             outcome.conversions += [conversion] if conversion else []
 
