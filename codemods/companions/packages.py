@@ -38,7 +38,7 @@ def package_remark(text: str, start: int, end: int, known: Knowledge) -> Remark 
         return Remark(start, end, "UC733", _build(name, f"CUDA {build[1]}.{build[2]}"))
     if _CUDA_INDEX.search(text):
         return Remark(start, end, "UC733", _installs("an index of builds for CUDA"))
-    if name and name in load_vocabulary().toolkit_packages:
+    if name and "://" not in text and name in load_vocabulary().toolkit_packages:
         return Remark(start, end, "UC733", f"{name}; leave it out for other devices")
     if name and name.startswith("nvidia-") and name not in load_vocabulary().not_libraries:
         return Remark(

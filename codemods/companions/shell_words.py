@@ -141,7 +141,7 @@ class _Reader:
             if character in " \t\r\n;&|<>)" or character == self._stop:
                 break
             if character == "(":
-                if not _ARRAY.match(word.text):
+                if depth >= _DEEPEST or not _ARRAY.match(word.text):
                     break
                 self._array(depth)
             elif character == "'":
@@ -155,7 +155,7 @@ class _Reader:
             else:
                 word.add(character, self.at)
                 self.at += 1
-        self.at += self.at == start  # a bracket that begins no array
+        self.at = min(self.at + (self.at == start), len(self.text))  # a bracket may begin no array
         return Word(word.text, start, self.at, word.expands, tuple(word.marks))
 
     def _escaped(self, word: _Builder) -> None:
@@ -202,6 +202,7 @@ class _Reader:
             return
         else:
             self.at += 1
+        self.at = min(self.at, len(self.text))
         word.add(self.text[start : self.at], start)
 
     def _substitution(self, opening: int, stop: str, depth: int) -> None:
@@ -223,7 +224,7 @@ class _Reader:
             elif character == "#":
                 self._skip_line()
             else:
-                elements.words.append(self._word(depth))
+                elements.words.append(self._word(depth + 1))
         self.at += 1
         self.commands.append(elements)
 
