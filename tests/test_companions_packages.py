@@ -212,7 +212,7 @@ def test_a_file_for_another_device_has_notes_only(file: str) -> None:
 
 
 PIECES = st.sampled_from(
-    ["FROM ", "RUN ", "ENV ", "nvidia/cuda", "\\\n", "\n", "# x\n", "NCCL_DEBUG=", " ", '["', '"]', "<<EOF", "EOF\n", "é"]
+    ["FROM ", "RUN ", "ENV ", "nvidia/cuda", "\\\n", "\n", "# x\n", "NCCL_DEBUG=", " ", '["', '"]', "<<EOF", "EOF\n"]
 )  # fmt: skip
 
 

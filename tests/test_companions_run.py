@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from conversion import Tree
+
+from codemods.companions.find import companion_findings
+from codemods.companions.remarks import Knowledge
+from codemods.findings import Finding
+from codemods.source.document import Document
 
 SCRIPT = "#!/bin/bash\nnvidia-smi\npython train.py --device cuda\n"
 MASK = "CUDA_VISIBLE_DEVICES=0 python train.py\n"
@@ -175,16 +179,12 @@ def test_files_beside_the_python_without_cuda_load_no_libcst(tree: Tree) -> None
 
 
 def test_a_fault_in_one_file_stops_no_other(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    from codemods.engine import companions
-
-    found = companions.companion_findings
-
-    def faulty(document: object, *arguments: object) -> object:
-        if Path(getattr(document, "path")).name == "bad.sh":  # noqa: B009
+    def faulty(document: Document, kind: str, known: Knowledge) -> tuple[Finding, ...]:
+        if document.path.name == "bad.sh":
             raise ValueError("wrong")
-        return found(document, *arguments)  # type: ignore[arg-type]
+        return companion_findings(document, kind, known)
 
-    monkeypatch.setattr(companions, "companion_findings", faulty)
+    monkeypatch.setattr("codemods.engine.companions.companion_findings", faulty)
     tree.write({"bad.sh": SCRIPT, "good.sh": SCRIPT})
     run = tree.run("convert", ".")
     assert run.exit_code == 2

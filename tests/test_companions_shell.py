@@ -180,7 +180,8 @@ def test_a_container_is_given_gpus_an_image_and_arguments() -> None:
 
 
 def test_a_scheduler_is_asked_for_gpus() -> None:
-    text = "#!/bin/bash\n#SBATCH --gres=gpu:a100:8\n#SBATCH --gpus-per-node=8\n#PBS -l select=1:ngpus=4\nsrun --gres=gpu:1 python a.py\n"
+    asked = "#SBATCH --gres=gpu:a100:8\n#SBATCH --gpus-per-node=8\n#PBS -l select=1:ngpus=4\n"
+    text = f"#!/bin/bash\n{asked}srun --gres=gpu:1 python a.py\n"
     assert said_of("train.slurm", text) == [
         "UC717 note: --gres=gpu:a100:8",
         "UC717 note: --gpus-per-node=8",
