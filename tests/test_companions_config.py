@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from companions import findings_in, places_in, said_of
 from hypothesis import given
@@ -204,6 +206,16 @@ def test_any_text_is_read_and_values_are_where_they_are_said_to_be(text: str) ->
             assert text[entry.start : entry.end] == entry.value
     for file in ("a.yaml", "a.json", "a.toml"):
         findings_in(file, text)
+
+
+@pytest.mark.parametrize(
+    "piece", ["- ", " ", "a: ", '{"a":', "{a=", "[", "/*", "'", '"""', "a:\n", "k: v # c\n", "a b "]
+)
+def test_long_texts_are_read_in_time(piece: str) -> None:
+    started = time.monotonic()
+    for file in ("a.yaml", "a.json", "a.toml"):
+        findings_in(file, "cuda\n" + piece * (200_000 // len(piece)))
+    assert time.monotonic() - started < 10
 
 
 def test_deep_nesting_is_read() -> None:

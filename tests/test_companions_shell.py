@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from companions import findings_in, places_in, said_of
 from hypothesis import given
@@ -292,6 +294,18 @@ def test_any_text_is_read_to_its_end_and_places_are_within(text: str) -> None:
             assert all(text[word.place(index)] == character for index, character in enumerate(word.text))
     for finding in findings_in("train.sh", text):
         assert 0 <= finding.start <= finding.end <= len(text.encode())
+
+
+def test_a_here_document_of_an_indented_script() -> None:
+    text = "  cat <<EOF > a.sh\n  nvidia-smi\n  EOF\n  python - <<'PY'\n  x.cuda()\n  PY\n  nvidia-smi\n"
+    assert said_of("train.sh", text) == ["UC719 manual: .cuda(", "UC715 manual: nvidia-smi"]
+
+
+@pytest.mark.parametrize("piece", ["<<a ", "<<a\n", "$(", "'", '"$(', "A=(", "a\\\n", "#SBATCH --gres ", "nvidia-smi "])
+def test_long_texts_are_read_in_time(piece: str) -> None:
+    started = time.monotonic()
+    findings_in("train.sh", "nvidia\n" + piece * (200_000 // len(piece)))
+    assert time.monotonic() - started < 10
 
 
 def test_deep_nesting_is_read() -> None:

@@ -39,9 +39,12 @@ class Entry:
         return Word(self.value, self.start, self.end, marks=((0, self.start),))
 
 
+_DEEPEST = 50
+"""Of longer paths only the last keys are given, so that a file of nothing but braces is read in time, too."""
+
 # -- JSON --------------------------------------------------------------------------------------------------------------
 
-_JSON = re.compile(r'"((?:[^"\\\n]|\\.)*)"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s{}\[\],:"/]+', re.DOTALL)
+_JSON = re.compile(r'"((?:[^"\\\n]|\\.)*)"|//[^\n]*|/\*(?:.*?\*/|.*)|[{}\[\],:]|[^\s{}\[\],:"/]+', re.DOTALL)
 
 
 def json_entries(text: str) -> Iterator[Entry]:
@@ -63,7 +66,7 @@ def _flow(text: str, tokens: re.Pattern[str], base: int = 0, above: tuple[str, .
             scalar = None
         elif token in (",", "}", "]"):
             if scalar is not None:
-                yield Entry(tuple(path), *scalar, is_item=bool(opened) and opened[-1][0] == "[")
+                yield Entry(tuple(path[-_DEEPEST:]), *scalar, is_item=bool(opened) and opened[-1][0] == "[")
                 scalar = None
             if token != "," and opened:
                 del path[opened.pop()[1] :]
@@ -77,11 +80,11 @@ def _flow(text: str, tokens: re.Pattern[str], base: int = 0, above: tuple[str, .
 
 # -- YAML --------------------------------------------------------------------------------------------------------------
 
-_YAML_KEY = re.compile(
-    r"""(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>(?:[^']|'')*)'|(?P<plain>[^\s#&*!|>%@`"'{}\[\],?:-][^#\n]*?|-[^\s#][^#\n]*?))
-    [ \t]*:(?=[ \t]|\r?$)""",
-    re.VERBOSE,
-)
+_YAML_QUOTED_KEY = re.compile(r""""((?:[^"\\\n]|\\.)*)"[ \t]*:(?=\s|\Z)|'((?:[^'\n]|'')*)'[ \t]*:(?=\s|\Z)""")
+_COLON = re.compile(r":(?=\s|\Z)")
+_NO_KEY = tuple("#&*!|>%@`\"'{}[],?")
+_DASH = re.compile(r"-(?:[ \t]+|(?=\r?\n|\Z))")
+_BLANKS = re.compile(r"[ \t]*")
 _YAML_FLOW = re.compile(
     r""""((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)'|\#[^\n]*|[{}\[\],]
     |:(?=[\s,}\]]|(?<=["']:))                                       # between a key and its value
@@ -90,7 +93,7 @@ _YAML_FLOW = re.compile(
 )
 _PROPERTY = re.compile(r"[&!][^\s,\[\]{}]*[ \t]*")
 _BLOCK = re.compile(r"[|>][+\-\d]*[ \t]*(?:#[^\n]*)?\r?$")
-_COMMENT = re.compile(r"[ \t]+#.*\Z|\A#.*\Z", re.DOTALL)
+_COMMENT = re.compile(r"(?:(?<=[ \t])|\A)#.*\Z", re.DOTALL)
 
 
 def yaml_entries(text: str) -> Iterator[Entry]:
@@ -121,19 +124,27 @@ class _Yaml:
     def _node(self, at: int, column: int, end: int) -> Iterator[Entry]:
         """What stands in a line from a column on: dashes of lists, a key, a value."""
         is_item, around = False, column
-        while self._text.startswith(("- ", "-\t"), at) or self._text[at:end].rstrip() == "-":
+        while (dash := _DASH.match(self._text, at, end)) is not None:
             is_item, around = True, column
             self._leave(column, is_item)
-            skipped = 1 + len(self._text[at + 1 : end]) - len(self._text[at + 1 : end].lstrip(" \t"))
-            at, column = at + skipped, column + skipped
+            at, column = dash.end(), column + dash.end() - at
         if not is_item:
             self._leave(column, is_item)
-        key = _YAML_KEY.match(self._text, at, end)
+        key, behind = self._key(at, end)
         if key is not None:
             self._leave(column, False)
-            self._above.append((column, (key["double"] or key["single"] or key["plain"] or "").strip()))
-            at, is_item, around = key.end(), False, column
+            self._above.append((column, key))
+            at, is_item, around = behind, False, column
         yield from self._value(at, around, end, is_item)
+
+    def _key(self, at: int, end: int) -> tuple[str | None, int]:
+        """The key that a line begins with, and where its value begins."""
+        if quoted := _YAML_QUOTED_KEY.match(self._text, at, end):
+            return quoted[1] or quoted[2] or "", quoted.end()
+        colon = _COLON.search(self._text, at, end)
+        if colon is None or self._text.startswith(_NO_KEY, at) or self._text.find(" #", at, colon.start()) >= 0:
+            return None, at
+        return self._text[at : colon.start()].rstrip(), colon.end()
 
     def _leave(self, column: int, is_item: bool) -> None:
         """Forgets the keys that a line at this column does not stand under; a list may stand right below its key."""
@@ -142,7 +153,8 @@ class _Yaml:
 
     def _value(self, at: int, column: int, end: int, is_item: bool) -> Iterator[Entry]:
         """What a key or a dash at ``column`` holds."""
-        at += len(self._text[at:end]) - len(self._text[at:end].lstrip(" \t"))
+        blanks = _BLANKS.match(self._text, at, end)
+        at = blanks.end() if blanks else at
         while (found := _PROPERTY.match(self._text, at, end)) is not None:
             at = found.end()
         path = tuple(key for _, key in self._above)
@@ -213,7 +225,7 @@ def toml_entries(text: str) -> Iterator[Entry]:
         elif header is not None:
             header += [] if token in "[]" else _dotted(token, value)
         elif token == "=":
-            path, key, in_value = (*(opened[-1][1] if opened else table), *key), [], True
+            path, key, in_value = (*(opened[-1][1] if opened else table), *key)[-_DEEPEST:], [], True
         elif token == "[" and not in_value and not opened and not key:
             header = []
         elif token in "{[":

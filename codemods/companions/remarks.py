@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 from codemods.catalogue import load_catalogue
 from codemods.findings import Finding, Tier
@@ -85,4 +87,11 @@ class _Lines:
 
     def bytes_before(self, offset: int) -> int:
         """Bytes of UTF-8 before a character."""
-        return offset if self._text.isascii() else len(self._text[:offset].encode())
+        if self._text.isascii():
+            return offset
+        line = bisect_right(self._starts, offset) - 1
+        return self._byte_starts[line] + len(self._text[self._starts[line] : offset].encode())
+
+    @cached_property
+    def _byte_starts(self) -> list[int]:
+        return [0, *accumulate(len(line.encode()) + 1 for line in self._text.split("\n"))]

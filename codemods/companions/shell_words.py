@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import sys
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from functools import cached_property
 
 _ARRAY = re.compile(r"\w+\+?=\Z")
 _CONTINUED = re.compile(r"\\\r?\n")
@@ -83,9 +83,10 @@ class _Builder:
 
 @dataclass
 class _Pending:
+    """A here-document that begins with the next line."""
+
     command: Command
     end: str
-    tabs: bool
 
 
 class _Reader:
@@ -242,27 +243,27 @@ class _Reader:
         if self.at < len(self.text) and self.text[self.at] not in "\r\n;&|<>()":
             target = self._word(depth)
             if operator[0] in ("<<", "<<-"):
-                self._pending.append(_Pending(command, target.text, operator[0] == "<<-"))
+                self._pending.append(_Pending(command, target.text))
 
     def _read_here_documents(self) -> None:
         for pending in self._pending:
-            start = self.at
-            for line_start, line in self._lines():
-                self.at = line_start + len(line)
-                bare = line.rstrip("\r\n")
-                if (bare.lstrip("\t") if pending.tabs else bare) == pending.end:
-                    pending.command.here.append(HereDocument(self.text[start:line_start], start))
-                    break
-            else:
-                self.at = start  # its end is not there: a `<<` of some template, more likely
+            ends = self._lines.get(pending.end, ())
+            following = bisect_left(ends, self.at)
+            if following < len(ends):  # else it is no here-document, but a `<<` of some template
+                pending.command.here.append(HereDocument(self.text[self.at : ends[following]], self.at))
+                self.at = ends[following]
+                self._skip_line()
         self._pending.clear()
 
-    def _lines(self) -> Iterator[tuple[int, str]]:
-        at = self.at
-        while at < len(self.text):
-            end = self.text.find("\n", at) + 1 or len(self.text)
-            yield at, self.text[at:end]
-            at = end
+    @cached_property
+    def _lines(self) -> dict[str, list[int]]:
+        """Where each line begins, by its text without indentation: a script in YAML is indented as a whole."""
+        begins: dict[str, list[int]] = {}
+        at = 0
+        for line in self.text.split("\n"):
+            begins.setdefault(line.strip(), []).append(at)
+            at += len(line) + 1
+        return begins
 
     # -- skipping ------------------------------------------------------------------------------------------------------
 
