@@ -39,6 +39,9 @@ MAPPED = [
     "for i in 0 1; do CUDA_VISIBLE_DEVICES=$i python train.py & done",
     "run() { CUDA_VISIBLE_DEVICES=0 python train.py; }",
     'bash -c "CUDA_VISIBLE_DEVICES=0 python train.py"',
+    'ssh host "cd net && CUDA_VISIBLE_DEVICES=0 python train.py"',
+    'screen -S a -X stuff "CUDA_VISIBLE_DEVICES=0 python train.py^M"',
+    "tmux send-keys -t a 'CUDA_VISIBLE_DEVICES=0 python train.py' Enter",
     "bash <<EOF\nCUDA_VISIBLE_DEVICES=0 python train.py\nEOF\n",
     "x=$(CUDA_VISIBLE_DEVICES=0 python train.py)",
     "CUDA_VISIBLE_DEVICES=0 \\\n  python train.py",
@@ -215,6 +218,7 @@ INLINE = [
     "python - <<EOF\nimport torch\ntorch.cuda.init()\nEOF\n",
     "python <<'PY'\nx.cuda()\nPY\n",
     "\tpython <<-END\n\tx.cuda()\n\tEND\n",
+    "python -c 'from a import run; run(\"--device=cuda\")'",
 ]
 
 

@@ -20,7 +20,7 @@ _KEYWORDS = frozenset(("!", "{", "}", "if", "then", "else", "elif", "fi", "do", 
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?\Z", re.DOTALL)
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][\w./@-]*)=(.*)\Z", re.DOTALL)
 _FLAG_IN_TEXT = re.compile(r"(?<![^\s=])--?([A-Za-z][\w.-]*)(?:=|\s+)(\S+)")
-_NAMES_CUDA = re.compile(r"\.cuda\s*\(|\btorch\.cuda\b|([\"'])(?:cuda(?::\d+)?|nccl)\1")
+_NAMES_CUDA = re.compile(r"\.cuda\s*\(|\btorch\.cuda\b|([\"'])(?:cuda(?::\d+)?|nccl)\1|--\w*device[= ]cuda\b")
 _SCHEDULER = re.compile(
     r"""^[ \t]*\#(?:SBATCH|PBS|BSUB|\$)[ \t]+[^\n]*?
     ((?:--gres|--gpus|--gpus-per-\w+|-G|-gpu)[= ]*\S*(?:gpu|\d)\S*|\bn?gpus?=\d\S*)""",
@@ -77,6 +77,8 @@ class _Script:
             return
         role = _role_of(words)
         yield from self._asked_of_a_scheduler(words)
+        if _role(words[found]) == "wrapper":
+            yield from self._nested(words[found + 1 :], ())  # `ssh host "..."`, `screen -X stuff "..."`
         if role == "declaration":
             yield from self._assignments(words, maps_mask=True)
             yield from self._options_in(words)
