@@ -11,9 +11,15 @@ MASK = "CUDA_VISIBLE_DEVICES"
 
 
 def visible_devices() -> str:
-    """Which variable chooses the devices: ``npu ASCEND_RT_VISIBLE_DEVICES, ...`` for those that do not read CUDA's."""
+    """Which variable chooses the devices: ``npu ASCEND_RT_VISIBLE_DEVICES, ...`` for those that do not read CUDA's.
+
+    Last come those to which the helper does not pass on CUDA's.
+    """
     others = [device for device in load_devices() if device.visible_devices and MASK not in device.visible_devices]
-    return _listed((device, "visible_devices", device.visible_devices[0]) for device in others)
+    alone = [device for device in others if not device.mask_variable]
+    own = _listed((device, "visible_devices", device.visible_devices[0]) for device in alone)
+    mapped = _listed((device, f"env.{MASK}", device.mask_variable) for device in others)
+    return f"{mapped}; by no other than its own variable: {own}" if own else mapped
 
 
 def counterparts(variable: str) -> str:

@@ -378,3 +378,16 @@ def test_a_child_with_a_mask_of_its_own_gets_that(tmp_path: Path, mask: str, exp
         """
     folder = write_plugin(tmp_path, "npu", before=HEEDS_ITS_MASK)
     assert run(folder, script, AI_DEVICE="npu", CUDA_VISIBLE_DEVICES="0,3").startswith(f"{expected}\n")
+
+
+def test_with_auto_only_the_device_that_is_there_gets_the_mask(tmp_path: Path) -> None:
+    script = """
+        import os
+        import ai_device
+
+        assert ai_device.device_type() == "musa"
+        assert os.environ["MUSA_VISIBLE_DEVICES"] == "1"
+        assert "ZE_AFFINITY_MASK" not in os.environ  # the xpu of torch itself was tried before
+        """
+    before = HEEDS_ITS_MASK.replace("ASCEND_RT", "MUSA")
+    assert not run(write_plugin(tmp_path, "musa", before=before), script, AI_DEVICE="auto", CUDA_VISIBLE_DEVICES="1")

@@ -75,9 +75,9 @@ class _Script:
             yield from self._options_in(words)
             yield from self._nested((), here)  # `RUN <<EOF` of a Dockerfile
             return
-        role = _role_of(words)
+        role = _role(words[found])
         yield from self._asked_of_a_scheduler(words)
-        if _role(words[found]) == "wrapper":
+        if role == "wrapper":
             yield from self._nested(words[found + 1 :], ())  # `ssh host "..."`, `screen -X stuff "..."`
         if role == "declaration":
             yield from self._assignments(words, maps_mask=True)
@@ -241,6 +241,8 @@ def _role_of(words: Sequence[Word]) -> str:
 
 def _role(word: Word) -> str:
     """What a word is, if it is the program: a script of Python is taken for what starts it."""
+    if re.search(r"\s", word.text):
+        return ""  # a text, which only happens to begin or end like a program
     return "launcher" if word.text.endswith(".py") else load_vocabulary().role(word.text)
 
 

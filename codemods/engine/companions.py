@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,9 +89,9 @@ def knowledge_of(repository: Repository) -> Knowledge:
 
 
 def _modules(root: Path) -> set[str]:
-    found = set()
+    found: set[str] = set()
     for folder in (root, root / "src"):
-        if folder.is_dir():
+        with suppress(OSError):  # no such folder, or none that may be read
             found |= {path.stem for path in folder.iterdir() if path.suffix == ".py" or _is_package(path)}
     return found
 
@@ -100,5 +101,8 @@ def _is_package(path: Path) -> bool:
 
 
 def _commands(root: Path) -> set[str]:
-    texts = ((root / name).read_text("utf-8", "replace") for name in PACKAGING_FILES if (root / name).is_file())
-    return {name for text in texts for name in _ENTRY_POINT.findall(text)}
+    found: set[str] = set()
+    for name in PACKAGING_FILES:
+        with suppress(OSError):
+            found.update(_ENTRY_POINT.findall((root / name).read_text("utf-8", "replace")))
+    return found

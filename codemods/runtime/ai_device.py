@@ -240,31 +240,41 @@ def _load(known: _Device, value: str) -> None:
 
 def _pass_mask_on(known: _Device) -> None:
     """Gives the indices in ``CUDA_VISIBLE_DEVICES`` to the device, by its own variable unless that is set."""
-    if not known.mask or os.environ.get(known.mask) != os.environ.get("AI_DEVICE_MASK"):
+    _take_mask_back(known)  # a child may be started with another CUDA_VISIBLE_DEVICES than its parent
+    if not known.mask or known.mask in os.environ:
         return
-    # What this file has set is set anew: a child may be started with another CUDA_VISIBLE_DEVICES than its parent.
-    os.environ.pop(known.mask, None)
-    os.environ.pop("AI_DEVICE_MASK", None)
     mask = os.environ.get("CUDA_VISIBLE_DEVICES", "").replace(" ", "")
     parts = mask.split(",")
     indices = [int(part) for part in parts if part.isascii() and part.isdigit()]
     if len(indices) == len(parts) and indices == sorted(set(indices)):
-        os.environ[known.mask] = os.environ["AI_DEVICE_MASK"] = mask
+        os.environ[known.mask] = mask
+        os.environ["AI_DEVICE_MASK"] = f"{known.mask}={mask}"
+
+
+def _take_mask_back(known: _Device) -> None:
+    """Unsets the device's variable if this file has set it, in this process or in one that started it."""
+    if _mask_is_passed_on(known):
+        del os.environ[known.mask], os.environ["AI_DEVICE_MASK"]
+
+
+def _mask_is_passed_on(known: _Device) -> bool:
+    own = os.environ.get(known.mask)
+    return own is not None and os.environ.get("AI_DEVICE_MASK") == f"{known.mask}={own}"
 
 
 def _check_mask(known: _Device) -> None:
     """Says where ``CUDA_VISIBLE_DEVICES`` does not choose among the devices."""
-    mask, own = os.environ.get("CUDA_VISIBLE_DEVICES"), os.environ.get(known.mask)
+    mask = os.environ.get("CUDA_VISIBLE_DEVICES")
     if not mask or not known.mask:
         return
-    if own is None:
+    if known.mask not in os.environ:
         _warn_once(
             f"CUDA_VISIBLE_DEVICES={mask!r} is not passed on to {known.type}, which takes indices in ascending order: "
             f"{known.mask} chooses its devices, and AI_DEVICE=cpu the CPU."
         )
-    elif own == os.environ.get("AI_DEVICE_MASK"):
+    elif _mask_is_passed_on(known):
         count = getattr(_namespace(known), "device_count", None)
-        if count is not None and count() > own.count(",") + 1:
+        if count is not None and count() > os.environ[known.mask].count(",") + 1:
             _warn_once(
                 f"CUDA_VISIBLE_DEVICES={mask!r} comes too late for {known.type}, which was in use before: all its "
                 f"devices are visible. Set {known.mask} where the program is started."
@@ -285,6 +295,7 @@ def _first_present() -> _Device:
         try:
             _load(known, "auto")
         except RuntimeError:
+            _take_mask_back(known)
             continue
         return known
     return _CPU

@@ -84,8 +84,8 @@ def _entry(device: Device) -> str:
     values.update((key, getattr(device, key)) for key, default in _DEFAULTS.items() if getattr(device, key) != default)
     if device.autocast_default != "float16":
         values["autocast"] = device.autocast_default
-    if mask := _mask(device):
-        values["mask"] = mask
+    if device.mask_variable:
+        values["mask"] = device.mask_variable
     if (activities := _activities(device)) != "CUDA":
         values["profiler_activity"] = activities
     return _call("_Device", [f"{key}={_literal(value)}" for key, value in values.items()])
@@ -95,13 +95,6 @@ def _activities(device: Device) -> str:
     if device.dispatch_key == "PrivateUse1":  # the name of its own is an alias that older torch lacks
         return f"{device.profiler_activity} PrivateUse1".strip()
     return device.profiler_activity
-
-
-def _mask(device: Device) -> str:
-    """What stands in for ``CUDA_VISIBLE_DEVICES`` with the same indices, where the device does not read that itself."""
-    name = "CUDA_VISIBLE_DEVICES"
-    is_needed = name not in device.visible_devices and not device.single_device
-    return device.env.get(name, "") if is_needed and device.is_verified(f"env.{name}") else ""
 
 
 def _call(function: str, arguments: Sequence[str]) -> str:
