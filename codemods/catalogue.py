@@ -20,6 +20,13 @@ class Example:
     after: str
     finding: bool
     """Whether the rule speaks of this source at all."""
+    file: str = "train.py"
+    """The name of the file, which tells its kind."""
+
+    @property
+    def is_python(self) -> bool:
+        """Whether it is Python, and not one of the files beside it."""
+        return self.file.endswith(".py")
 
 
 @dataclass(frozen=True)
@@ -101,4 +108,5 @@ def _rule(data: dict[str, Any], path: Path) -> Rule:
 
 def _example(data: dict[str, Any]) -> Example:
     before = data["before"]
-    return Example(before=before, after=data.get("after", before), finding=data.get("finding", True))
+    named = {"file": data["file"]} if "file" in data else {}
+    return Example(before=before, after=data.get("after", before), finding=data.get("finding", True), **named)

@@ -105,6 +105,16 @@ class Device:
     libraries: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """What replaces each library that is for CUDA only; empty where nothing does."""
 
+    @property
+    def mask_variable(self) -> str:
+        """The variable that takes the indices of ``CUDA_VISIBLE_DEVICES``.
+
+        Empty where the device reads that itself, has no indices, or none is known for sure.
+        """
+        name = "CUDA_VISIBLE_DEVICES"
+        is_needed = name not in self.visible_devices and not self.single_device
+        return self.env.get(name, "") if is_needed and self.is_verified(f"env.{name}") else ""
+
     def is_verified(self, key: str) -> bool:
         """Whether the value of a key, or of ``env.NAME``, was seen in a source."""
         return key not in self.unverified

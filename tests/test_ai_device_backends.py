@@ -14,12 +14,13 @@ from standin_backend import write_plugin
 from codemods.runtime import device_table
 
 TESTS = Path(__file__).parent
+VARIABLES = ("AI_DEVICE", "LOCAL_RANK", "CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", "AI_DEVICE_MASK")
 
 
 def run(folder: Path, script: str, **variables: str) -> str:
     """Runs a script that can import the helper, and the plugins in ``folder``; what it prints."""
     path = os.pathsep.join(map(str, (folder, TESTS, device_table.HELPER.parent)))
-    environment = {name: value for name, value in os.environ.items() if name not in ("AI_DEVICE", "LOCAL_RANK")}
+    environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
         env={**environment, "PYTHONPATH": path, **variables},
@@ -302,3 +303,92 @@ def test_unset_does_not_load_a_plugin(tmp_path: Path) -> None:
         assert "torch_npu" not in sys.modules
         """
     run(write_plugin(tmp_path, "npu"), script, AI_DEVICE="")
+
+
+# -- CUDA_VISIBLE_DEVICES --------------------------------------------------------------------------------------------
+
+HEEDS_ITS_MASK = """
+import os
+import standin_backend
+
+standin_backend.COUNT = len(os.environ.get("ASCEND_RT_VISIBLE_DEVICES", "0,1").split(","))
+"""
+SHOW_MASK = """
+    import os
+    import ai_device
+
+    print(ai_device.device_count(), os.environ.get("ASCEND_RT_VISIBLE_DEVICES"), os.environ["CUDA_VISIBLE_DEVICES"])
+    """
+
+
+@pytest.mark.parametrize(("mask", "passed_on"), [("1", "1"), ("0,1", "0,1"), (" 0, 3 ", "0,3")])
+def test_the_mask_of_cuda_becomes_that_of_the_device(tmp_path: Path, mask: str, passed_on: str) -> None:
+    folder = write_plugin(tmp_path, "npu", before=HEEDS_ITS_MASK)
+    said = run(folder, SHOW_MASK, AI_DEVICE="npu", CUDA_VISIBLE_DEVICES=mask)
+    assert said == f"{passed_on.count(',') + 1} {passed_on} {mask}\n"
+
+
+def test_a_mask_set_by_the_program_before_the_first_use_is_passed_on(tmp_path: Path) -> None:
+    script = """
+        import os
+        import torch
+        import ai_device
+
+        os.environ["CUDA_VISIBLE_DEVICES"] = "1"
+        assert ai_device.device_count() == 1 and os.environ["ASCEND_RT_VISIBLE_DEVICES"] == "1"
+        """
+    assert not run(write_plugin(tmp_path, "npu", before=HEEDS_ITS_MASK), script, AI_DEVICE="npu")
+
+
+def test_the_mask_of_the_device_itself_wins(tmp_path: Path) -> None:
+    folder = write_plugin(tmp_path, "npu", before=HEEDS_ITS_MASK)
+    variables = {"CUDA_VISIBLE_DEVICES": "0", "ASCEND_RT_VISIBLE_DEVICES": "0,1"}
+    assert run(folder, SHOW_MASK, AI_DEVICE="npu", **variables) == "2 0,1 0\n"
+
+
+@pytest.mark.parametrize("mask", ["-1", "1,0", "0,0", "GPU-1a2b", "0,", "²"])
+def test_a_mask_that_is_no_list_of_ascending_indices_is_not_passed_on(tmp_path: Path, mask: str) -> None:
+    said = run(write_plugin(tmp_path, "npu"), SHOW_MASK, AI_DEVICE="npu", CUDA_VISIBLE_DEVICES=mask)
+    assert said.startswith(f"2 None {mask}\n")
+    assert f"CUDA_VISIBLE_DEVICES={mask!r} is not passed on to npu" in said
+    assert "ASCEND_RT_VISIBLE_DEVICES" in said
+
+
+@pytest.mark.parametrize("value", ["", "cpu"])
+def test_without_a_device_of_its_own_nothing_is_passed_on(tmp_path: Path, value: str) -> None:
+    script = SHOW_MASK.replace("ai_device.device_count()", "ai_device.device_type()")
+    said = run(write_plugin(tmp_path, "npu"), script, AI_DEVICE=value, CUDA_VISIBLE_DEVICES="1")
+    assert said == f"{value or 'cuda'} None 1\n"
+
+
+def test_a_mask_that_comes_too_late_is_said(tmp_path: Path) -> None:
+    said = run(write_plugin(tmp_path, "npu"), SHOW_MASK, AI_DEVICE="npu", CUDA_VISIBLE_DEVICES="1")
+    assert "CUDA_VISIBLE_DEVICES='1' comes too late for npu" in said
+
+
+@pytest.mark.parametrize(("mask", "expected"), [("1", "1 1 1"), ("1,0", "2 None 1,0")])
+def test_a_child_with_a_mask_of_its_own_gets_that(tmp_path: Path, mask: str, expected: str) -> None:
+    script = f"""
+        import os, subprocess, sys
+        import ai_device
+
+        assert ai_device.device_count() == 2 and os.environ["ASCEND_RT_VISIBLE_DEVICES"] == "0,3"
+        child = {textwrap.dedent(SHOW_MASK)!r}
+        variables = {{**os.environ, "CUDA_VISIBLE_DEVICES": {mask!r}}}
+        subprocess.run([sys.executable, "-c", child], env=variables, check=True)
+        """
+    folder = write_plugin(tmp_path, "npu", before=HEEDS_ITS_MASK)
+    assert run(folder, script, AI_DEVICE="npu", CUDA_VISIBLE_DEVICES="0,3").startswith(f"{expected}\n")
+
+
+def test_with_auto_only_the_device_that_is_there_gets_the_mask(tmp_path: Path) -> None:
+    script = """
+        import os
+        import ai_device
+
+        assert ai_device.device_type() == "musa"
+        assert os.environ["MUSA_VISIBLE_DEVICES"] == "1"
+        assert "ZE_AFFINITY_MASK" not in os.environ  # the xpu of torch itself was tried before
+        """
+    before = HEEDS_ITS_MASK.replace("ASCEND_RT", "MUSA")
+    assert not run(write_plugin(tmp_path, "musa", before=before), script, AI_DEVICE="auto", CUDA_VISIBLE_DEVICES="1")

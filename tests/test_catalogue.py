@@ -6,26 +6,31 @@ import ast
 import codecs
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from conversion import both_ways, converted, rules_of
 
 from codemods.catalogue import Example, Rule, load_catalogue, load_kinds
-from codemods.findings import Tier
+from codemods.engine.companions import convert_companion
+from codemods.engine.convert import Conversion
+from codemods.findings import Finding, Tier
+from codemods.source.document import Document
 
 ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = load_catalogue()
 
 
-def _cases() -> Iterator[object]:
+def _cases(*, python: bool) -> Iterator[object]:
     for rule in CATALOGUE.values():
         for number, example in enumerate(rule.examples):
-            yield pytest.param(rule, example, id=f"{rule.code}-{number}")
+            if example.is_python == python:
+                yield pytest.param(rule, example, id=f"{rule.code}-{number}")
 
 
-each_example = pytest.mark.parametrize(("rule", "example"), tuple(_cases()))
+each_example = pytest.mark.parametrize(("rule", "example"), tuple(_cases(python=True)))
+each_example_beside = pytest.mark.parametrize(("rule", "example"), tuple(_cases(python=False)))
 
 
 @each_example
@@ -83,6 +88,35 @@ def test_inside_a_function(rule: Rule, example: Example) -> None:
     assert _one_blank_line(result) == _one_blank_line(after_head + _in_method(after_body))
 
 
+FORMS = {
+    "as it is": lambda text: text.encode(),
+    "line ends of Windows": lambda text: text.replace("\n", "\r\n").encode(),
+    "byte-order mark": lambda text: codecs.BOM_UTF8 + text.encode(),
+    "no last line end": lambda text: text.rstrip("\n").encode(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@each_example_beside
+def test_a_file_beside_the_python_is_reported_in_every_form(
+    rule: Rule, example: Example, form: Callable[[str], bytes]
+) -> None:
+    plain, conversion = (companion(example.file, raw) for raw in (example.before.encode(), form(example.before)))
+    assert said(conversion) == said(plain)
+    assert (rule.code in {code for code, *_ in said(conversion)}) == example.finding
+    assert conversion is None or conversion.after == form(example.before)
+    assert example.after == example.before
+
+
+def companion(file: str, raw: bytes) -> Conversion | None:
+    return convert_companion(Document.from_bytes(Path(file), raw))
+
+
+def said(conversion: Conversion | None) -> list[tuple[str, str, int, int]]:
+    findings = conversion.findings if conversion else ()
+    return [(finding.rule, finding.message, finding.line, finding.column) for finding in findings]
+
+
 def test_codes_and_files_agree() -> None:
     files = sorted((ROOT / "rules" / "catalogue").glob("*.toml"))
     assert [(rule.code, rule.name) for rule in CATALOGUE.values()] == [_code_and_name(file) for file in files]
@@ -105,9 +139,16 @@ def test_a_rule_is_complete(rule: Rule) -> None:
 @pytest.mark.parametrize("rule", tuple(CATALOGUE.values()), ids=lambda rule: rule.code)
 def test_the_examples_show_what_the_tier_says(rule: Rule) -> None:
     """A rule that is applied shows an edit of its own, one that only reports a place that it leaves."""
-    found = [f for e in rule.examples for f in converted(e.before).findings if f.rule == rule.code]
+    found = [finding for example in rule.examples for finding in _findings(example) if finding.rule == rule.code]
     is_applied = rule.tier in (Tier.SAFE, Tier.REVIEW)
     assert any(bool(finding.edits) == is_applied for finding in found)
+
+
+def _findings(example: Example) -> Sequence[Finding]:
+    if example.is_python:
+        return converted(example.before).findings
+    conversion = companion(example.file, example.before.encode())
+    return conversion.findings if conversion else ()
 
 
 def _code_and_name(file: Path) -> tuple[str, str]:

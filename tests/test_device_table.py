@@ -97,6 +97,12 @@ def test_counterparts_of_variables() -> None:
             assert counterpart in one.visible_devices
 
 
+def test_which_devices_are_given_the_mask_of_cuda() -> None:
+    given = {one.type: one.mask_variable for one in load_devices() if one.mask_variable}
+    assert given["npu"] == "ASCEND_RT_VISIBLE_DEVICES"
+    assert not {"cuda", "mlu", "hpu", "xla", "mps"} & set(given)  # read it themselves, or have no such indices
+
+
 # -- The loader ----------------------------------------------------------------------------------------------------
 
 

@@ -31,7 +31,6 @@ from codemods.report.migration import (
     Place,
     Problem,
     RuleUse,
-    Setting,
 )
 from codemods.report.migration_html import render as as_html
 from codemods.report.migration_json import render as as_json
@@ -129,8 +128,6 @@ def migration(text: str) -> Migration:
         builders=(),
         folders=(Folder(text, figures, (File(text, figures, True),)),),
         helpers=(text,),
-        notebooks=(text,),
-        settings=(Setting(text, 1, text),),
         problems=(Problem(text, 1, text),),
         skipped=((text, 1),),
         written=None,

@@ -27,7 +27,7 @@ SETUPTOOLS = SETTINGS["tool"]["setuptools"]
 
 FOLDERS = {path.parent.name for path in (ROOT / "codemods").glob("*/__init__.py")} - {"rules"}
 # From the bottom to the top: a folder imports those before it. Above them lie the capabilities, then the command line.
-SHARED = ("source", "analysis", "transformers", "runtime", "engine", "patch", "report")
+SHARED = ("source", "analysis", "transformers", "companions", "runtime", "engine", "patch", "report")
 
 RUN = """
 import json, sys

@@ -8,27 +8,11 @@ from dataclasses import dataclass, field, replace
 from codemods.analysis.module import Module, parse
 from codemods.analysis.project import Project
 from codemods.engine import imports
+from codemods.engine.outcome import Options as Options
 from codemods.engine.rewrite import rewrite
 from codemods.findings import Finding, Tier, applicable
 from codemods.source.document import Document, SourceError
 from codemods.source.edits import Edit, apply_edits
-
-
-@dataclass(frozen=True)
-class Options:
-    """What is found and how much of it is applied."""
-
-    tier: Tier = Tier.REVIEW
-    """Edits up to this tier are applied."""
-    select: tuple[str, ...] = ()
-    """Prefixes of rule codes; empty selects all."""
-    ignore: tuple[str, ...] = ()
-    """Prefixes of rule codes that are left out."""
-
-    def wants(self, finding: Finding) -> bool:
-        """Whether a finding is among the selected rules."""
-        chosen = not self.select or finding.rule.startswith(self.select)
-        return chosen and not (self.ignore and finding.rule.startswith(self.ignore))
 
 
 @dataclass(frozen=True)

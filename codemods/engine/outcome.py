@@ -18,6 +18,23 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
+class Options:
+    """What is found and how much of it is applied."""
+
+    tier: Tier = Tier.REVIEW
+    """Edits up to this tier are applied."""
+    select: tuple[str, ...] = ()
+    """Prefixes of rule codes; empty selects all."""
+    ignore: tuple[str, ...] = ()
+    """Prefixes of rule codes that are left out."""
+
+    def wants(self, finding: Finding) -> bool:
+        """Whether a finding is among the selected rules."""
+        chosen = not self.select or finding.rule.startswith(self.select)
+        return chosen and not (self.ignore and finding.rule.startswith(self.ignore))
+
+
+@dataclass(frozen=True)
 class Request:
     """What is to be converted, and how."""
 
@@ -35,6 +52,11 @@ class Request:
     jobs: int | None = None
     """Processes; ``None`` decides by the amount of work."""
 
+    @property
+    def options(self) -> Options:
+        """What of this holds for each file alike."""
+        return Options(self.tier, self.select, self.ignore)
+
 
 @dataclass
 class Outcome:
@@ -49,10 +71,8 @@ class Outcome:
     failures: list[SourceError] = field(default_factory=list)
     cuda_sources: list[Path] = field(default_factory=list)
     notebooks: list[Path] = field(default_factory=list)
-    settings: list[tuple[Path, int, str]] = field(default_factory=list)
-    """Lines of configuration files that name CUDA: file, line and text."""
     files: int = 0
-    """Python files that were looked at."""
+    """Files that were read, be they Python or beside it."""
 
     @property
     def changed(self) -> list[Conversion]:
@@ -65,7 +85,7 @@ class Outcome:
         if self.failures or any(skipped.failed for skipped in self.skipped):
             return 2
         said = any(finding.tier > Tier.NOTE for c in self.conversions for finding in c.findings)
-        return 1 if said or self.cuda_sources or self.notebooks or self.settings else 0
+        return 1 if said or self.cuda_sources or self.notebooks else 0
 
 
 def left(outcome: Outcome) -> Iterable[tuple[Path, Finding]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from codemods.analysis.scan import load_triggers
-from codemods.analysis.settings import cuda_settings
+from codemods.companions.kinds import kind_of
 from codemods.engine.outcome import Outcome, Progress, Request
 from codemods.source.discovery import Found, Skipped, discover, repository_root
 from codemods.source.document import SourceError
@@ -21,26 +21,36 @@ def run(request: Request, progress: Progress | None = None) -> Outcome:
     """
     repository = Repository(repository_root(request.paths[0]))
     outcome = Outcome(repository.root)
-    sources = dict(_read_hits(request, repository, outcome))
+    companions: dict[Path, str] = {}
+    sources = dict(_read_hits(request, repository, outcome, companions))
     if sources:
         from codemods.engine.tree import convert_tree  # libcst is imported only where something was found
 
         convert_tree(request, repository, sources, outcome, progress)
+    if companions:
+        from codemods.engine.companions import add_companions
+
+        add_companions(request, repository, companions, outcome)
     outcome.conversions.sort(key=lambda conversion: conversion.document.path)
     return outcome
 
 
-def _read_hits(request: Request, repository: Repository, outcome: Outcome) -> Iterator[tuple[Path, bytes]]:
-    """The files that mention CUDA in any way, with their bytes; everything else is sorted into the outcome."""
+def _read_hits(
+    request: Request, repository: Repository, outcome: Outcome, companions: dict[Path, str]
+) -> Iterator[tuple[Path, bytes]]:
+    """The Python files that mention CUDA in any way, with their bytes.
+
+    The files beside them are added to ``companions`` with their kinds, everything else is sorted into the outcome.
+    """
     triggers = load_triggers()
     for item in _asked_for(request, repository):
         if isinstance(item, Skipped):
             outcome.skipped.append(item)
         elif item.kind == "cuda-source":
             outcome.cuda_sources.append(item.path)
-        elif item.kind == "settings":
-            raw = _read(item, repository, outcome)
-            outcome.settings += [(item.path, line, text) for line, text in cuda_settings(raw or b"")]
+        elif item.kind == "other":
+            if kind := kind_of(item.path):
+                companions[item.path] = kind
         elif item.kind in ("python", "notebook"):
             raw = _read(item, repository, outcome)
             if raw is None or not triggers.mentioned_in(raw):

@@ -46,9 +46,8 @@ def convert_tree(
     plan = HelperPlan.for_repository(list(sources), repository, request.helper_name, request.helper)
     settings = (raw for _, raw in repository.settings_files())
     project = Project.of(chain(repository.python_files(), sources.items()), repository.root, settings)
-    options = Options(request.tier, request.select, request.ignore)
     tasks = [_Task(path, raw, _names(plan, path, request)) for path, raw in sources.items()]
-    for done, result in enumerate(_results(tasks, project, options, request.jobs), start=1):
+    for done, result in enumerate(_results(tasks, project, request.options, request.jobs), start=1):
         if isinstance(result, SourceError):
             outcome.failures.append(result)
         elif result.findings:

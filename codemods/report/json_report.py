@@ -20,7 +20,6 @@ def render(outcome: Outcome, base: Path) -> str:
         "helpers": [shown(path, base) for path in outcome.helpers],
         "cuda_sources": [shown(path, base) for path in outcome.cuda_sources],
         "notebooks": [shown(path, base) for path in outcome.notebooks],
-        "settings": [{"path": shown(path, base), "line": line, "text": text} for path, line, text in outcome.settings],
         "skipped": [
             {"path": shown(skipped.path, base), "reason": skipped.reason, "failed": skipped.failed}
             for skipped in outcome.skipped

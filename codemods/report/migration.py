@@ -14,7 +14,6 @@ from codemods.cuda_api import Package
 BY_HAND = "by-hand"
 CUDA_ONLY = "cuda-only"
 REVIEW = "review"
-OTHER_FILES = "other-files"
 PROBLEMS = "problems"
 """The sections that a step may send to, as the ends of links."""
 
@@ -128,15 +127,6 @@ class CudaSource:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A line of a configuration file that names CUDA."""
-
-    path: str
-    line: int
-    text: str
-
-
-@dataclass(frozen=True)
 class File:
     """A file that any rule speaks of."""
 
@@ -204,8 +194,6 @@ class Migration:
     """Those with a file that any rule speaks of, by path."""
     helpers: tuple[str, ...]
     """The helper files that the conversion adds or brings up to date."""
-    notebooks: tuple[str, ...]
-    settings: tuple[Setting, ...]
     problems: tuple[Problem, ...]
     skipped: tuple[tuple[str, int], ...]
     """Why paths were not looked at, and how many each."""
@@ -220,5 +208,5 @@ class Migration:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to say."""
-        found = (self.kinds, self.cuda_sources, self.notebooks, self.settings, self.problems)
+        found = (self.kinds, self.cuda_sources, self.problems)
         return not any(found)

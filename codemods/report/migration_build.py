@@ -25,7 +25,6 @@ from codemods.report.migration import (
     Place,
     Problem,
     RuleUse,
-    Setting,
 )
 from codemods.report.paths import shown
 
@@ -54,20 +53,10 @@ def build(outcome: Outcome, request: Request, written: Sequence[Path] | None = N
         builders=tuple(extension_builders()) if sources else (),
         folders=tuple(_folders(files)),
         helpers=tuple(shown(path, outcome.root) for path in outcome.helpers),
-        notebooks=_notebooks(outcome),
-        settings=_settings(outcome),
         problems=tuple(_problems(outcome)),
         skipped=tuple(Counter(item.reason for item in outcome.skipped if not item.failed).most_common()),
         written=None if written is None else tuple(shown(path, outcome.root) for path in written),
     )
-
-
-def _notebooks(outcome: Outcome) -> tuple[str, ...]:
-    return tuple(shown(path, outcome.root) for path in outcome.notebooks)
-
-
-def _settings(outcome: Outcome) -> tuple[Setting, ...]:
-    return tuple(Setting(shown(path, outcome.root), line, text) for path, line, text in outcome.settings)
 
 
 def _limits(request: Request) -> Iterator[str]:

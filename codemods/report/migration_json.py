@@ -48,8 +48,6 @@ def render(migration: Migration) -> str:
             for file in folder.files
         ],
         "helpers": migration.helpers,
-        "notebooks": migration.notebooks,
-        "settings": [asdict(setting) for setting in migration.settings],
         "problems": [asdict(problem) for problem in migration.problems],
         "skipped": [{"reason": reason, "paths": number} for reason, number in migration.skipped],
     }

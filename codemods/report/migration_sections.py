@@ -12,7 +12,6 @@ from codemods.report.blocks import Bars, Block, CodeText, Fold, Heading, Paragra
 from codemods.report.migration import (
     BY_HAND,
     CUDA_ONLY,
-    OTHER_FILES,
     PROBLEMS,
     REVIEW,
     CudaSource,
@@ -44,7 +43,6 @@ TITLES = {
     "converted": Title("What was converted", "Converted"),
     REVIEW: Title("Converted, and worth a look", "To review"),
     "files": Title("By folder and file", "By file"),
-    OTHER_FILES: Title("Files that are not Python", "Not Python"),
     PROBLEMS: Title("What could not be done", "Not done"),
     "about": Title("About this report", "About"),
 }
@@ -112,7 +110,6 @@ def sections(migration: Migration) -> Iterator[Section]:
         "converted": _converted,
         REVIEW: _review,
         "files": _files,
-        OTHER_FILES: _other_files,
         PROBLEMS: _problems,
         "about": _about,
     }
@@ -275,17 +272,6 @@ def _folder(folder: Folder) -> Fold:
 
 
 # -- the rest ----------------------------------------------------------------------------------------------------------
-
-
-def _other_files(migration: Migration) -> Iterator[Block]:
-    if migration.notebooks:
-        rows = tuple((PathText(path),) for path in migration.notebooks)
-        table = Table(("notebook",), rows)
-        yield Fold("Notebooks that mention CUDA", count(len(rows), "file"), (table,), len(rows) <= _FEW)
-    if migration.settings:
-        lines = tuple((PathText(f"{one.path}:{one.line}"), CodeText(one.text)) for one in migration.settings)
-        table = Table(("place", "setting"), lines)
-        yield Fold("Settings that name CUDA", count(len(lines), "line"), (table,), len(lines) <= _FEW)
 
 
 def _problems(migration: Migration) -> Iterator[Block]:

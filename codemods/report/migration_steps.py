@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.report.migration import BY_HAND, CUDA_ONLY, OTHER_FILES, PROBLEMS, REVIEW, Migration, Step
+from codemods.report.migration import BY_HAND, CUDA_ONLY, PROBLEMS, REVIEW, Migration, Step
 from codemods.report.wording import count
 
 
@@ -59,9 +59,6 @@ def _by_hand(migration: Migration) -> Iterator[Step]:
     if migration.figures.by_hand:
         places = count(migration.figures.by_hand, "place")
         yield Step(f"Work through {places} that are left to a person, one kind at a time.", "", BY_HAND)
-    others = len(migration.notebooks) + len(migration.settings)
-    if others:
-        yield Step(f"Go through {count(others, 'notebook or setting', 'notebooks and settings')}.", "", OTHER_FILES)
 
 
 def _try(migration: Migration) -> Iterator[Step]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from difflib import unified_diff
+from pathlib import PurePath
 
 from codemods.catalogue import Example, Rule
 from codemods.findings import Tier
 
+_LANGUAGES = {".sh": "sh", ".yaml": "yaml", ".json": "json", ".toml": "toml"}
 _TIERS = {
     Tier.NOTE: "note: harmless elsewhere, said and never changed",
     Tier.SAFE: "safe: applied",
@@ -27,7 +29,9 @@ def markdown(rule: Rule) -> str:
 
 def _example(example: Example) -> str:
     if example.before == example.after:
-        return f"Left as it is:\n\n```python\n{example.before}```"
+        language = "python" if example.is_python else _LANGUAGES.get(PurePath(example.file).suffix, "")
+        where = "" if example.is_python else f", in `{example.file}`"
+        return f"Left as it is{where}:\n\n```{language}\n{example.before}```"
     before, after = example.before.splitlines(keepends=True), example.after.splitlines(keepends=True)
     lines = list(unified_diff(before, after, n=99))[3:]
     return "```diff\n" + "".join(lines) + "```"

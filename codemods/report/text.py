@@ -22,13 +22,11 @@ def left_lines(outcome: Outcome, base: Path, *, notes: bool) -> Iterator[str]:
 
 
 def file_lines(outcome: Outcome, base: Path) -> Iterator[str]:
-    """What was found in files that are not Python and not converted."""
+    """The files that are not looked into."""
     for path in outcome.cuda_sources:
         yield f"{shown(path, base)}: CUDA source; its kernels have to be ported, it is not touched"
     for path in outcome.notebooks:
         yield f"{shown(path, base)}: notebook that mentions CUDA; notebooks are not converted yet"
-    for path, line, text in outcome.settings:
-        yield f"{shown(path, base)}:{line}: the setting `{text}` names CUDA; it is not touched"
 
 
 def finding_line(path: Path, finding: Finding, base: Path) -> str:

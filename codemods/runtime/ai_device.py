@@ -15,6 +15,9 @@ A device that is asked for and not there is an error, never a silent fallback.
 An index in the code wins over the index in ``AI_DEVICE``, and where a launcher sets ``LOCAL_RANK`` the latter counts
 for nothing; both with one warning. Otherwise the index in ``AI_DEVICE`` is that of the current device.
 
+Indices in ``CUDA_VISIBLE_DEVICES`` choose among the devices of the selected type, as they do with CUDA, unless the
+variable of that device (``ASCEND_RT_VISIBLE_DEVICES``, ...) is set. It holds if set before the device is first used.
+
 Functions with the name of a function of ``torch.cuda`` do on the selected device what that one does on CUDA. What a
 device lacks does nothing where ``torch.cuda`` does nothing on a machine without GPU, and is an error elsewhere.
 
@@ -54,6 +57,7 @@ class _Device(NamedTuple):
     plugin_until: str = ""  # from this torch on the plugin is not needed
     install: str = ""
     monitor: str = ""  # the vendor's command that shows the state of its devices
+    mask: str = ""  # what the device reads in place of CUDA_VISIBLE_DEVICES, if that needs to be told
     backend: str = "nccl"  # of torch.distributed
     backend_import: str = ""  # the module that registers it
     backend_since: str = ""
@@ -89,12 +93,12 @@ _DEVICES = (
         type="npu", title="Huawei Ascend NPU",
         aliases="ascend npu huawei hw cann atlas 910a 910b 910c 950dt 昇腾 shengteng", plugin="torch_npu",
         install="pip install torch-npu, in the version that matches torch", monitor="npu-smi", backend="hccl",
-        grad_scaler="vendor", profiler_activity="NPU PrivateUse1"),
+        grad_scaler="vendor", mask="ASCEND_RT_VISIBLE_DEVICES", profiler_activity="NPU PrivateUse1"),
     _Device(
         type="supa", title="Biren GPU", aliases="biren supa birensupa br100 br104 br106 br166 br2xx 壁仞 bi_ren",
         plugin="torch_supa",
         install="the torch_supa wheel of the vendor (torch_supa-1.0.0.<torch>+br2xx), on the CPU build of torch",
-        backend="bccl", grad_scaler="vendor", profiler_activity="SUPA PrivateUse1"),
+        backend="bccl", grad_scaler="vendor", mask="SUPA_VISIBLE_DEVICES", profiler_activity="SUPA PrivateUse1"),
     _Device(
         type="mlu", title="Cambricon MLU", aliases="cambricon mlu mlu370 mlu590 mlu580 neuware bang 寒武纪 hanwuji",
         plugin="torch_mlu", install="the torch_mlu wheel of the vendor that matches torch (torch_mlu-X+torchY)",
@@ -102,7 +106,7 @@ _DEVICES = (
     _Device(
         type="gcu", title="Enflame GCU", aliases="enflame gcu tops topsrider s60 l600 t20 i20 燧原 suiyuan",
         plugin="torch_gcu", install="torch_gcu from the vendor's TopsRider package", monitor="efsmi", backend="eccl",
-        grad_scaler="vendor", profiler_activity="GCU PrivateUse1"),
+        grad_scaler="vendor", mask="TOPS_VISIBLE_DEVICES", profiler_activity="GCU PrivateUse1"),
     _Device(
         type="hpu", title="Intel Gaudi HPU", aliases="gaudi gaudi2 gaudi3 hpu habana synapse",
         plugin="habana_frameworks.torch", install="habana-torch-plugin from the vendor's Gaudi software",
@@ -122,7 +126,7 @@ _DEVICES = (
         plugin="intel_extension_for_pytorch", plugin_until="2.5", install="the xpu build of torch 2.5 or newer",
         monitor="xpu-smi", backend="xccl", backend_since="2.6", older_backend="ccl",
         older_backend_import="oneccl_bindings_for_pytorch", grad_scaler_since="2.3", legacy_tensors=False,
-        profiler_activity="XPU"),
+        mask="ZE_AFFINITY_MASK", profiler_activity="XPU"),
     _Device(
         type="cuda", title="Kunlunxin XPU",
         aliases="kunlun kunlunxin klx xmlir p800 r200 r300 r310p k200 昆仑芯 baidu_xpu", plugin="torch_xmlir",
@@ -134,7 +138,7 @@ _DEVICES = (
         type="musa", title="Moore Threads GPU",
         aliases="moorethreads moore_threads mthreads musa mtt mtgpu s80 s3000 s4000 s5000 m1000 摩尔线程 moer",
         plugin="torch_musa", install="the torch_musa wheel of the vendor, together with its patched torch",
-        monitor="mthreads-gmi", backend="mccl", profiler_activity="MUSA PrivateUse1"),
+        monitor="mthreads-gmi", backend="mccl", mask="MUSA_VISIBLE_DEVICES", profiler_activity="MUSA PrivateUse1"),
     _Device(
         type="cuda", title="T-Head PPU",
         aliases="ppu thead t-head t_head zhenwu 真武 平头哥 pingtouge 810e aliyun_ppu thead_ppu",
@@ -216,6 +220,7 @@ def _parse(value: str) -> tuple[_Device, int | None]:
 
 def _load(known: _Device, value: str) -> None:
     """Imports the device's plugin and makes sure that a device is there."""
+    _pass_mask_on(known)
     try:
         if _needs_plugin(known):
             importlib.import_module(known.plugin)
@@ -230,6 +235,50 @@ def _load(known: _Device, value: str) -> None:
             f"AI_DEVICE={value!r} asks for {known.title}, and torch {torch.__version__} finds no {known.type} device. "
             f"Found here: {_found()}. It needs {known.install}; {known.monitor or 'its driver'} shows the devices."
         )
+    _check_mask(known)
+
+
+def _pass_mask_on(known: _Device) -> None:
+    """Gives the indices in ``CUDA_VISIBLE_DEVICES`` to the device, by its own variable unless that is set."""
+    _take_mask_back(known)  # a child may be started with another CUDA_VISIBLE_DEVICES than its parent
+    if not known.mask or known.mask in os.environ:
+        return
+    mask = os.environ.get("CUDA_VISIBLE_DEVICES", "").replace(" ", "")
+    parts = mask.split(",")
+    indices = [int(part) for part in parts if part.isascii() and part.isdigit()]
+    if len(indices) == len(parts) and indices == sorted(set(indices)):
+        os.environ[known.mask] = mask
+        os.environ["AI_DEVICE_MASK"] = f"{known.mask}={mask}"
+
+
+def _take_mask_back(known: _Device) -> None:
+    """Unsets the device's variable if this file has set it, in this process or in one that started it."""
+    if _mask_is_passed_on(known):
+        del os.environ[known.mask], os.environ["AI_DEVICE_MASK"]
+
+
+def _mask_is_passed_on(known: _Device) -> bool:
+    own = os.environ.get(known.mask)
+    return own is not None and os.environ.get("AI_DEVICE_MASK") == f"{known.mask}={own}"
+
+
+def _check_mask(known: _Device) -> None:
+    """Says where ``CUDA_VISIBLE_DEVICES`` does not choose among the devices."""
+    mask = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if not mask or not known.mask:
+        return
+    if known.mask not in os.environ:
+        _warn_once(
+            f"CUDA_VISIBLE_DEVICES={mask!r} is not passed on to {known.type}, which takes indices in ascending order: "
+            f"{known.mask} chooses its devices, and AI_DEVICE=cpu the CPU."
+        )
+    elif _mask_is_passed_on(known):
+        count = getattr(_namespace(known), "device_count", None)
+        if count is not None and count() > os.environ[known.mask].count(",") + 1:
+            _warn_once(
+                f"CUDA_VISIBLE_DEVICES={mask!r} comes too late for {known.type}, which was in use before: all its "
+                f"devices are visible. Set {known.mask} where the program is started."
+            )
 
 
 def _check_index(known: _Device, index: int | None, value: str) -> None:
@@ -246,6 +295,7 @@ def _first_present() -> _Device:
         try:
             _load(known, "auto")
         except RuntimeError:
+            _take_mask_back(known)
             continue
         return known
     return _CPU

@@ -84,6 +84,8 @@ def _entry(device: Device) -> str:
     values.update((key, getattr(device, key)) for key, default in _DEFAULTS.items() if getattr(device, key) != default)
     if device.autocast_default != "float16":
         values["autocast"] = device.autocast_default
+    if device.mask_variable:
+        values["mask"] = device.mask_variable
     if (activities := _activities(device)) != "CUDA":
         values["profiler_activity"] = activities
     return _call("_Device", [f"{key}={_literal(value)}" for key, value in values.items()])

@@ -13,7 +13,7 @@ from typing import Literal
 
 from codemods.source.ignore import Ignored, Patterns
 
-Kind = Literal["python", "notebook", "cuda-source", "settings", "other"]
+Kind = Literal["python", "notebook", "cuda-source", "other"]
 
 SKIPPED_FOLDERS = {
     **dict.fromkeys((".git", ".hg", ".svn", ".bzr"), "version control"),
@@ -38,9 +38,6 @@ _KINDS: dict[str, Kind] = {
     ".ipynb": "notebook",
     ".cu": "cuda-source",
     ".cuh": "cuda-source",
-    ".yaml": "settings",
-    ".yml": "settings",
-    ".json": "settings",
 }
 _PYTHON_SHEBANG = re.compile(rb"#![^\r\n]*\bpython[\d.]*\b")
 

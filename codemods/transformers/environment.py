@@ -6,7 +6,7 @@ import re
 
 import libcst as cst
 
-from codemods.devices import Device, load_devices
+from codemods import vendor_text
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod
 from codemods.transformers.expressions import string_value
@@ -14,7 +14,6 @@ from codemods.transformers.expressions import string_value
 _VARIABLE = re.compile(
     r"(?:CUDA|CUDNN|CUBLAS|NCCL|TORCH_NCCL|NVIDIA|NVTE|PYTORCH_CUDA|PYTORCH_NO_CUDA|TORCH_CUDA)_[A-Z0-9_]+\Z"
 )
-_VISIBLE = "CUDA_VISIBLE_DEVICES"
 _TOOL = re.compile(r"\bnvidia-smi\b|\bnvcc\b|\bnsys\b|\bncu\b")
 _SORT_KEY = re.compile(r"(?:self_)?cuda_(?:time|memory|memory_usage)(?:_total)?\Z")
 _OUT_OF_MEMORY = "CUDA out of memory"
@@ -39,8 +38,8 @@ class Environment(Codemod):
         text = string_value(original_node)
         if text is None or isinstance(self.parent(), cst.Expr):
             return updated_node
-        if text == _VISIBLE:
-            self.report("UC701", original_node, _visible_devices())
+        if text == vendor_text.MASK:
+            self.report("UC701", original_node, vendor_text.visible_devices())
         elif _VARIABLE.match(text) and self._is_looked_up():
             self.report("UC702", original_node, _counterparts(text))
         elif _TOOL.search(text) and self._is_run():
@@ -84,20 +83,6 @@ class Environment(Codemod):
         return False
 
 
-def _visible_devices() -> str:
-    """``npu ASCEND_RT_VISIBLE_DEVICES, ...`` for every device that does not read CUDA's variable."""
-    others = [device for device in load_devices() if device.visible_devices and _VISIBLE not in device.visible_devices]
-    return ", ".join(
-        f"{device.type} {device.visible_devices[0]}{_doubt(device, 'visible_devices')}" for device in others
-    )
-
-
 def _counterparts(variable: str) -> str:
-    """The variable's counterparts by device type, as far as they are known."""
-    known = [(device, device.env[variable]) for device in load_devices() if device.env.get(variable)]
-    listed = ", ".join(f"{device.type} {name}{_doubt(device, f'env.{variable}')}" for device, name in known)
-    return f"counterparts: {listed}" if listed else "no counterpart is known"
-
-
-def _doubt(device: Device, key: str) -> str:
-    return "" if device.is_verified(key) else " (unverified)"
+    known = vendor_text.counterparts(variable)
+    return f"counterparts: {known}" if known else "no counterpart is known"
