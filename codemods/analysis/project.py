@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codemods.analysis.names import dotted_name
+from codemods.analysis.notebook_code import NotebookCode
+from codemods.source.document import Document, SourceError
+from codemods.source.notebook import read_notebook
 
 _OWN_CUDA = re.compile(rb"^[ \t]+(?:async[ \t]+)?def[ \t]+cuda[ \t]*\(", re.MULTILINE)
 
@@ -34,16 +37,28 @@ class Project:
 
     @classmethod
     def of(cls, files: Iterable[tuple[Path, bytes]], root: Path | None = None) -> Project:
-        """Reads what is needed from the repository's files, given as paths and bytes."""
+        """Reads what is needed from the repository's Python files and notebooks, given as paths and bytes."""
         found: dict[str, OwnCuda] = {}
         top_level: set[str] = set()
         for path, raw in files:
+            if path.suffix == ".ipynb":
+                found.update((own.name, own) for own in _own_cuda_classes(path, _code_of_notebook(path, raw)))
+                continue
             if root is not None and path.is_relative_to(root):
                 parts = path.relative_to(root).with_suffix("").parts
                 top_level.add(parts[1] if parts[0] == "src" and len(parts) > 1 else parts[0])
             if _OWN_CUDA.search(raw):
                 found.update((own.name, own) for own in _own_cuda_classes(path, raw))
         return cls(own_cuda=found, top_level=frozenset(top_level))
+
+
+def _code_of_notebook(path: Path, raw: bytes) -> bytes:
+    if b"def cuda" not in raw:
+        return b""
+    try:
+        return NotebookCode(read_notebook(Document.from_bytes(path, raw))).document.raw
+    except SourceError:
+        return b""  # the file is reported when its turn comes
 
 
 def _own_cuda_classes(path: Path, raw: bytes) -> Iterable[OwnCuda]:
