@@ -48,11 +48,12 @@ class Outcome:
     skipped: list[Skipped] = field(default_factory=list)
     failures: list[SourceError] = field(default_factory=list)
     cuda_sources: list[Path] = field(default_factory=list)
-    notebooks: list[Path] = field(default_factory=list)
+    notebooks: list[tuple[Path, str]] = field(default_factory=list)
+    """Notebooks that mention CUDA in another language than Python, with the language."""
     settings: list[tuple[Path, int, str]] = field(default_factory=list)
     """Lines of configuration files that name CUDA: file, line and text."""
     files: int = 0
-    """Python files that were looked at."""
+    """Python files and notebooks that were looked at."""
 
     @property
     def changed(self) -> list[Conversion]:

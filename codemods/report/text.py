@@ -24,16 +24,15 @@ def file_lines(outcome: Outcome, base: Path) -> Iterator[str]:
     """What was found in files that are not Python and not converted."""
     for path in outcome.cuda_sources:
         yield f"{shown(path, base)}: CUDA source; its kernels have to be ported, it is not touched"
-    for path in outcome.notebooks:
-        yield f"{shown(path, base)}: notebook that mentions CUDA; notebooks are not converted yet"
+    for path, language in outcome.notebooks:
+        yield f"{shown(path, base)}: notebook in {language} that mentions CUDA; it is not touched"
     for path, line, text in outcome.settings:
         yield f"{shown(path, base)}:{line}: the setting `{text}` names CUDA; it is not touched"
 
 
 def finding_line(path: Path, finding: Finding, base: Path) -> str:
-    """``path:line:column CODE tier message``"""
-    place = f"{shown(path, base)}:{finding.line}:{finding.column}"
-    return f"{place} {finding.rule} {finding.tier.label} {finding.message}"
+    """``path:line:column CODE tier message``, with ``cell N:`` before the line in a notebook."""
+    return f"{shown(path, base)}:{finding.place} {finding.rule} {finding.tier.label} {finding.message}"
 
 
 def problem_lines(outcome: Outcome, base: Path) -> Iterator[str]:
@@ -42,8 +41,7 @@ def problem_lines(outcome: Outcome, base: Path) -> Iterator[str]:
         if skipped.failed:
             yield f"{shown(skipped.path, base)}: {skipped.reason}"
     for failure in outcome.failures:
-        line = "" if failure.line is None else f":{failure.line}"
-        yield f"{shown(failure.path, base)}{line}: {failure.reason}"
+        yield f"{shown(failure.path, base)}{failure.place}: {failure.reason}"
 
 
 def summary_lines(outcome: Outcome) -> Iterator[str]:
