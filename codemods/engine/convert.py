@@ -56,8 +56,7 @@ class CellChange:
 
     number: int
     start: int
-    """Where its source lies in the JSON text, in UTF-8."""
-    end: int
+    """Where its source starts in the JSON text, in UTF-8."""
     before: bytes
     """The source."""
     after: bytes

@@ -64,7 +64,8 @@ class _Return:
             cells=tuple(_change(cell, edits) for cell, edits in by_cell),
             failures=tuple(self._code.failures),
         )
-        _verify(self._notebook, result)
+        if result.changed:
+            _verify(self._notebook, result)
         return result
 
     def _finding(self, finding: Finding) -> Finding:
@@ -105,7 +106,7 @@ class _Return:
 
 
 def _change(cell: Cell, edits: Sequence[Edit]) -> CellChange:
-    return CellChange(cell.number, cell.start, cell.end, cell.utf8, apply_edits(cell.utf8, edits))
+    return CellChange(cell.number, cell.start, cell.utf8, apply_edits(cell.utf8, edits))
 
 
 def _verify(notebook: Notebook, result: Conversion) -> None:

@@ -32,7 +32,6 @@ class Cell:
     pieces: tuple[Piece, ...]
     start: int
     """Offset of its source in the JSON text."""
-    end: int
     is_list: bool
     """Whether the source is a list of strings; else it is one string."""
 
@@ -126,7 +125,7 @@ def _code_cells(document: Document, reader: JsonReader) -> Iterator[Cell]:
 def _cell(document: Document, reader: JsonReader, number: int) -> tuple[object, Cell | None]:
     """The type of a cell, and the cell if its source is text."""
     kind: object = None
-    cell: Cell | None = Cell(number, (), reader.offset, reader.offset, is_list=False)
+    cell: Cell | None = Cell(number, (), reader.offset, is_list=False)
     for key in reader.members():
         if key == "cell_type":
             kind = reader.value()
@@ -140,7 +139,7 @@ def _cell(document: Document, reader: JsonReader, number: int) -> tuple[object, 
 def _source(document: Document, reader: JsonReader, number: int) -> Cell | None:
     if reader.next == '"':
         piece = _piece(document, reader)
-        return Cell(number, (piece,), piece.start, piece.end, is_list=False)
+        return Cell(number, (piece,), piece.start, is_list=False)
     if reader.next != "[":
         reader.skip()
         return None
@@ -153,8 +152,7 @@ def _source(document: Document, reader: JsonReader, number: int) -> Cell | None:
         else:
             are_texts = False
             reader.skip()
-    end = pieces[-1].end if pieces else start
-    return Cell(number, tuple(pieces), start, end, is_list=True) if are_texts else None
+    return Cell(number, tuple(pieces), start, is_list=True) if are_texts else None
 
 
 def _piece(document: Document, reader: JsonReader) -> Piece:
