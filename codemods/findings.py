@@ -39,7 +39,7 @@ class Finding:
     """Byte offset in the UTF-8 text of the file."""
     end: int
     line: int
-    """From 1."""
+    """From 1; in a notebook that of the cell."""
     column: int
     """From 1, in characters."""
     edits: tuple[Edit, ...] = ()
@@ -47,6 +47,14 @@ class Finding:
     """Findings of one group are applied together or not at all."""
     uses_helper: bool = False
     """Whether the edits name the helper by its module-level import."""
+    cell: int | None = None
+    """The number of the cell, in a notebook: from 1, all cells counted."""
+
+    @property
+    def place(self) -> str:
+        """What stands behind the path: ``3:5``, ``cell 2:3:5``."""
+        place = f"{self.line}:{self.column}"
+        return place if self.cell is None else f"cell {self.cell}:{place}"
 
 
 def applicable(findings: Iterable[Finding], tier: Tier) -> list[Finding]:

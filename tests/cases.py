@@ -10,7 +10,8 @@ or the folders ``input`` and ``output`` where a case has several files. Keys of 
     says                by line, a text that the findings there have to hold
     failure             line and texts of the error of a file that cannot be converted
     path                where the input lies in the repository
-    form                ways to write the text into bytes, each of which is tested
+    form                ways to write the text into bytes, each of which is tested; in a "notebook" lines `# %%` and
+                        `# %% [markdown]` begin a cell, and findings are at "cell:line"
     exclude             patterns given to the conversion
     files, mentions     files beside the input, and what the report has to name
     run                 how the programs behave, see `Behaviour`
@@ -24,6 +25,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import runpy
 import signal
 import sys
@@ -121,15 +123,28 @@ def in_form(text: str, form: str) -> bytes:
     if form == "utf-8-bom":
         return b"\xef\xbb\xbf" + text.encode()
     if form == "notebook":
-        cell: dict[str, object] = {
-            "cell_type": "code",
-            "execution_count": None,
-            "metadata": {},
-            "outputs": [],
-            "source": [text],
-        }
-        return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1).encode()
+        return json.dumps(notebook(text), indent=1, ensure_ascii=False).encode() + b"\n"
     return text.encode(form)
+
+
+def notebook(text: str) -> dict[str, object]:
+    """A notebook as Jupyter writes it, with the cells of a text."""
+    kinds = ["code", *re.findall(r"^# %% ?\[?(\w*)", text, re.MULTILINE)]
+    sources = re.split(r"^# %%.*\n", text, flags=re.MULTILINE)
+    pairs = zip(kinds, sources, strict=True) if sources[0] else zip(kinds[1:], sources[1:], strict=True)
+    cells = [_cell(number, kind or "code", source) for number, (kind, source) in enumerate(pairs)]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def _cell(number: int, kind: str, source: str) -> dict[str, object]:
+    lines = source.removesuffix("\n").splitlines(keepends=True)
+    cell: dict[str, object] = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": lines}
+    if kind == "code":
+        outputs = [{"name": "stdout", "output_type": "stream", "text": ["device='cuda:0'\n"]}]
+        cell = {"cell_type": kind, "execution_count": 1, "id": f"cell-{number}", "metadata": {}, "outputs": outputs}
+        cell["source"] = lines
+    return cell
 
 
 # -- Running programs ----------------------------------------------------------------------------------------------

@@ -322,3 +322,34 @@ def test_deepspeed_gives_backend_devices_and_functions(tmp_path: Path) -> None:
     assert "get_accelerator().set_device(rank)" in after
     assert "net.to(get_accelerator().device_name(rank)).to(get_accelerator().current_device_name())" in after
     assert "ai_device.utilization()" in after  # DeepSpeed has no word for it
+
+
+# -- What reaches a converted place --------------------------------------------------------------------------------
+
+
+def test_a_setting_that_reaches_a_converted_place_is_a_note(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.write({"train.yaml": "device: cuda:0\n", "build.py": textwrap.dedent(BUILD).lstrip("\n")})
+    assert "train.yaml:1:9 UC721 note" in tree.run("convert", str(tmp_path), "--notes", "--write").stderr
+    assert "train.yaml:1:9 UC721 note" in tree.run("convert", str(tmp_path), "--notes").stderr
+
+
+def test_a_setting_that_nothing_is_known_of_is_left_to_a_person(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.write({"train.yaml": "device: cuda:0\n", "build.py": "import torch\n"})
+    assert "train.yaml:1:9 UC721 manual" in tree.run("convert", str(tmp_path)).stderr
+
+
+def test_an_option_on_a_launch_line_reaches_its_definition(tmp_path: Path) -> None:
+    options = """
+        import argparse
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--device", default="cuda")
+        parser.add_argument("--dist-backend", default="nccl")
+        """
+    tree = Tree(tmp_path)
+    launch = "python train.py --device cuda --dist-backend nccl\n"
+    tree.write({"train.sh": launch, "train.py": textwrap.dedent(options).lstrip("\n")})
+    said = tree.run("convert", str(tmp_path), "--notes").stderr
+    assert [line.split(" ")[2] for line in said.splitlines() if "UC713" in line] == ["note", "note"]

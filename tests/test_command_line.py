@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from conversion import Tree
+from notebooks import as_json, notebook_of
 
 import codemods
 from codemods.catalogue import load_catalogue
@@ -169,6 +170,8 @@ def test_notes_are_said_when_they_are_asked_for(tree: Tree) -> None:
         ({"a.py": GRAPH}, 1),
         ({"a.cu": ""}, 1),
         ({"a.ipynb": '{"cells": [{"cell_type": "code", "source": ["x.cuda()"]}]}'}, 1),
+        ({"a.ipynb": '{"cells": [{"cell_type": "code", "source": ["x.cuda("]}]}'}, 2),
+        ({"a.ipynb": '{"cells": [{"cell_type": "markdown", "source": ["x.cuda()"]}]}'}, 0),
         ({"a.ipynb": '{"cells": []}'}, 0),
         ({"a.py": "x.cuda(\n"}, 2),
         ({"a.py": "x.cuda(\n", "b.py": CALL}, 2),
@@ -458,18 +461,19 @@ def rules_in(found: Any) -> set[str]:
 def test_json(tree: Tree) -> None:
     source = "# é\nimport torch\n\nx = 'é', torch.ones(1).cuda()\ng = torch.cuda.CUDAGraph()\n"
     tree.write({
-        "a.py": source, "bad.py": "x = 1\nx.cuda(\n", "k.cu": "", "n.ipynb": "cuda", "build/b.py": CALL,
+        "a.py": source, "bad.py": "x = 1\nx.cuda(\n", "k.cu": "", "build/b.py": CALL,
+        "n.ipynb": as_json(notebook_of("CUDA.jl", metadata={"kernelspec": {"language": "julia"}})),
     })  # fmt: skip
     (tree.root / "lost.py").symlink_to("nowhere")
     found = report(tree)
     assert found["uncuda"] == codemods.__version__
     assert found["helpers"] == ["ai_device.py"]
     assert found["cuda_sources"] == ["k.cu"]
-    assert found["notebooks"] == ["n.ipynb"]
+    assert found["notebooks"] == [{"path": "n.ipynb", "language": "julia"}]
     assert {"path": "build", "reason": "build output", "failed": False} in found["skipped"]
     assert [item["path"] for item in found["skipped"] if item["failed"]] == ["lost.py"]
     (failure,) = found["failures"]
-    assert (failure["path"], failure["line"]) == ("bad.py", 2)
+    assert (failure["path"], failure["cell"], failure["line"]) == ("bad.py", None, 2)
     (file,) = found["files"]
     assert (file["path"], file["changed"]) == ("a.py", True)
     call, graph = file["findings"]

@@ -390,6 +390,16 @@ def test_what_others_may_import_from_a_file_stays() -> None:
     assert after(source) == source.replace("torch.cuda.amp", "ai_device")
 
 
+def test_the_helper_may_be_found_by_a_change_of_the_path_alone() -> None:
+    """Once the preamble has ended, the import goes behind the change and the imports that follow it."""
+    head = "import torch\n\n\ndef f(): ...\n\n\nimport sys\nsys.path.insert(0, '..')\n"
+    imports = "from lib import net\n"
+    assert after(f"{head}{imports}\n{USE}").startswith(f"{head}{imports}\nimport ai_device\n")
+    assert after(f"{head}\n{USE}").startswith(f"{head}\nimport ai_device\n")
+    top = "import torch\nimport sys\nsys.path.insert(0, '..')\nfrom lib import net\n"
+    assert after(f"{top}\n{USE}").startswith(f"{top}\nimport ai_device\n")
+
+
 def test_two_runs_make_one_import() -> None:
     first = after(f"import torch\n\n{USE}")
     second = after(first + "y = torch.ones(1).cuda()\n")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from conversion import Tree
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -105,6 +105,9 @@ class Parsed(HTMLParser):
         self.text += data
 
 
+untimed = settings(deadline=None)
+
+
 def squeezed(text: str) -> str:
     """The text without what may be lost on the way: blanks at cuts, and the backticks that mark code."""
     return re.sub(r"[\s`]+", "", text)
@@ -113,7 +116,7 @@ def squeezed(text: str) -> str:
 def migration(text: str) -> Migration:
     """A report in which everything that a repository can choose is this text."""
     rule = load_catalogue()["UC204"]
-    place = Place(text, 3, 4, f"{rule.message}: {text}", text, False)
+    place = Place(text, None, 3, 4, f"{rule.message}: {text}", text, False)
     figures = Figures(safe=2, review=1, by_hand=1, cuda_only=1, notes=1)
     use = RuleUse(rule, figures, (place,), (place,))
     return Migration(
@@ -138,6 +141,7 @@ def times(needle: str, text: str) -> int:
     return squeezed(text).count(squeezed(visible(needle))) if squeezed(visible(needle)) else 99
 
 
+@untimed
 @given(texts)
 def test_the_page_shows_every_text_as_text(text: str) -> None:
     html = as_html(migration(text))
@@ -148,9 +152,10 @@ def test_the_page_shows_every_text_as_text(text: str) -> None:
     assert all(re.fullmatch(r"width:\d+\.\d\d%", style) for style in page.attributes["style"])
     assert all(link.startswith("#") for link in page.attributes["href"])
     assert len(page.attributes["id"]) == len(set(page.attributes["id"]))
-    assert times(text, page.text) >= 18
+    assert times(text, page.text) >= 16
 
 
+@untimed
 @given(texts)
 def test_markdown_shows_every_text_as_text(text: str) -> None:
     markdown = as_markdown(migration(text))
@@ -160,9 +165,10 @@ def test_markdown_shows_every_text_as_text(text: str) -> None:
     assert page.tags <= MARKDOWN_TAGS
     assert set(page.attributes) <= MARKDOWN_ATTRIBUTES
     assert all(link.startswith("#") for link in page.attributes["href"])
-    assert times(text, page.text) >= 17
+    assert times(text, page.text) >= 15
 
 
+@untimed
 @given(texts)
 def test_markdown_does_not_link_on_its_own(text: str) -> None:
     """GitHub makes links of bare addresses, which the renderer of the tests does not: they must not be there."""
@@ -170,6 +176,7 @@ def test_markdown_does_not_link_on_its_own(text: str) -> None:
     assert not re.search(r"\w://|www\.", markdown)
 
 
+@untimed
 @given(texts)
 def test_json_holds_every_text_as_it_is(text: str) -> None:
     rendered = as_json(migration(text))

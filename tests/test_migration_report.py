@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from conversion import Run, Tree
+from notebooks import as_json, notebook_of
 
 from codemods.catalogue import load_catalogue, load_kinds
 from codemods.devices import load_devices
@@ -41,7 +42,6 @@ FILES: dict[str, str | bytes] = {
     "pkg/deep/kernel.py": KERNEL,
     "csrc/add.cu": CUDA,
     "csrc/add.cuh": "__global__ void a();\n",
-    "notebook.ipynb": '{"cells": ["x.cuda()"]}',
     "config.yaml": "model:\n  device: cuda:0\n",
     "bad.py": "x.cuda(\n",
     "plain.py": "import os\n",
@@ -160,7 +160,7 @@ def test_the_summary_is_the_same_in_every_format(tree: Tree, name: str) -> None:
     text = Page(tree.read(name)).text if name.endswith("html") else tree.read(name)
     converted, left = figures["safe"] + figures["review"], figures["by_hand"] + figures["cuda_only"]
     share = round(100 * converted / (converted + left))
-    assert "6 files read, 2 to change." in text
+    assert "8 files read, 2 to change." in text  # config.yaml and the report in JSON beside six of Python
     assert (
         f"Of {converted + left} places that name CUDA, {converted} ({share}%) are converted: {figures['safe']} safe, "
         f"{figures['review']} to review."
@@ -315,7 +315,7 @@ def test_the_steps_are_those_that_this_repository_needs_in_order(tree: Tree) -> 
     listed = steps(report(tree))
     words = [
         "Mend or exclude 1 path", "the place of 5 dependencies and 2 CUDA sources", "Apply the conversion of 2 files",
-        "Look at 1 converted place", "AI_DEVICE unset", "Work through 2 places", "Go through 2 notebooks and settings",
+        "Look at 1 converted place", "AI_DEVICE unset", "Work through 3 places",
         "Rehearse", "compare the loss", "Convert again",
     ]  # fmt: skip
     assert [word for word in words if word not in listed] == []
@@ -449,7 +449,12 @@ def test_the_report_is_relative_to_the_working_directory_and_its_paths_to_the_re
     monkeypatch.chdir(tree.root / "pkg")
     tree.run("convert", "..", "--report", "report.json")
     found = json.loads(tree.read("pkg/report.json"))
-    assert [file["path"] for file in found["files"]] == ["train.py", "pkg/net.py", "pkg/deep/kernel.py"]
+    assert [file["path"] for file in found["files"]] == [
+        "config.yaml",
+        "train.py",
+        "pkg/net.py",
+        "pkg/deep/kernel.py",
+    ]
     assert [folder["path"] for folder in found["folders"]] == ["", "pkg/", "pkg/deep/"]
     assert found["name"] == tree.root.name
 
@@ -555,7 +560,7 @@ def test_every_place_is_in_every_format(tree: Tree) -> None:
     places = [place for kind in found["kinds"] for rule in kind["rules"] for place in rule["by_hand"] + rule["review"]]
     places += [place for one in found["cuda_only"] for place in one["places"]]
     names = [f"{place['path']}:{place['line']}:{place['column']}" for place in places]
-    names += ["csrc/add.cu", "notebook.ipynb", "config.yaml:2", "bad.py:1", "ai_device.py"]
+    names += ["csrc/add.cu", "config.yaml", "bad.py:1", "ai_device.py"]
     for name in ("report.html", "report.md"):
         tree.run("convert", ".", "--report", name)
         text = Page(tree.read(name)).text if name.endswith("html") else tree.read(name)
@@ -601,3 +606,12 @@ def test_the_options_and_extensions_of_the_page_are_those_of_the_command() -> No
     assert all(f"`.{format_}`" in page for format_ in FORMATS)
     for effort, meaning in load_kinds().efforts.items():
         assert f"| `{effort}` | {meaning} |" in page
+
+
+def test_a_place_in_a_notebook_is_named_by_its_cell(tree: Tree) -> None:
+    tree.write({"nb.ipynb": as_json(notebook_of("import torch\n", "g = torch.cuda.CUDAGraph()\n"))})
+    ((rule,),) = [kind["rules"] for kind in report(tree)["kinds"]]
+    place = rule["by_hand"][0]
+    assert (place["path"], place["cell"], place["line"], place["column"]) == ("nb.ipynb", 2, 1, 5)
+    tree.run("convert", ".", "--report", "report.md")
+    assert "nb.ipynb:cell 2:1:5" in tree.read("report.md")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import warnings
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -15,14 +18,29 @@ from codemods.analysis.statements import Statements
 from codemods.source.document import Document, SourceError
 
 
+@dataclass(frozen=True)
+class Part:
+    """A stretch of a text that stands for itself: a code cell of a notebook. A Python file is one part."""
+
+    start: int
+    end: int
+    takes_imports: bool = True
+    """Whether a name that is imported in it is known behind it."""
+
+
 class Module:
-    """A Python file as the codemods see it.
+    """A Python file as the codemods see it, or the code cells of a notebook.
+
+    Args:
+        document: the text
+        parts: what it consists of, in order; nothing for the text as a whole
+        unread: what belongs to it, and may use its names, and is no Python that can be read
 
     Raises:
         SourceError: the text does not parse as Python 3
     """
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, parts: Sequence[Part] = (), unread: str = "") -> None:
         self.path: Path = document.path
         self.text = document.text
         self.utf8 = document.utf8
@@ -34,6 +52,18 @@ class Module:
         except RecursionError:
             raise SourceError(self.path, "is nested too deeply to be read") from None
         self.statements = Statements(self.tree, self.lines, self.utf8)
+        self.parts = tuple(parts) or (Part(0, len(self.utf8)),)
+        self.unread = unread
+
+    @property
+    def is_notebook(self) -> bool:
+        """Whether its parts are the cells of a notebook."""
+        return self.path.suffix == ".ipynb"
+
+    def part_at(self, offset: int) -> Part:
+        """The part that holds an offset, or the last one before it."""
+        index = bisect_right(self.parts, offset, key=lambda part: part.start) - 1
+        return self.parts[max(index, 0)]
 
     @cached_property
     def layers(self) -> DeviceLayers:

@@ -11,6 +11,9 @@ from pathlib import Path
 from codemods.analysis.configured import cuda_settings
 from codemods.analysis.integer_devices import index_arguments
 from codemods.analysis.names import dotted_name
+from codemods.analysis.notebook_code import NotebookCode
+from codemods.source.document import Document, SourceError
+from codemods.source.notebook import read_notebook
 
 _OWN_CUDA = re.compile(rb"def[ \t]+cuda[ \t]*\(")
 
@@ -43,11 +46,14 @@ class Project:
     def of(
         cls, files: Iterable[tuple[Path, bytes]], root: Path | None = None, settings: Iterable[bytes] = ()
     ) -> Project:
-        """Reads what is needed from the repository's Python files, and from the texts of its configuration files."""
+        """Reads what is needed from the repository's Python files and notebooks, and from its configuration files."""
         files = list(files)
         found: dict[str, OwnCuda] = {}
         top_level: set[str] = set()
         for path, raw in files:
+            if path.suffix == ".ipynb":
+                found.update((own.name, own) for own in _own_cuda_classes(path, _code_of_notebook(path, raw)))
+                continue
             if root is not None and path.is_relative_to(root):
                 parts = path.relative_to(root).with_suffix("").parts
                 top_level.add(parts[1] if parts[0] == "src" and len(parts) > 1 else parts[0])
@@ -60,6 +66,15 @@ class Project:
             index_arguments=frozenset(index_arguments(contents)),
             cuda_settings=frozenset(cuda_settings(contents, settings)),
         )
+
+
+def _code_of_notebook(path: Path, raw: bytes) -> bytes:
+    if b"def cuda" not in raw:
+        return b""
+    try:
+        return NotebookCode(read_notebook(Document.from_bytes(path, raw))).document.raw
+    except SourceError:
+        return b""  # the file is reported when its turn comes
 
 
 def _own_cuda_classes(path: Path, raw: bytes) -> Iterable[OwnCuda]:

@@ -118,7 +118,7 @@ def _show_changes(outcome: Outcome, format_: str, output: Path | None, write: bo
     if format_ == "json":
         _print_json(outcome)
     elif not write and output is None:
-        _print_patch(patch.patch(outcome))
+        _print_patch(outcome)
     if not write:
         return None
     written = patch.write(outcome)
@@ -167,13 +167,15 @@ def _print_json(outcome: Outcome) -> None:
     click.echo(render(outcome, Path.cwd()))
 
 
-def _print_patch(patch: bytes) -> None:
+def _print_patch(outcome: Outcome) -> None:
+    from codemods.report.patch import patch, readable_patch
+
     if sys.stdout.isatty():
         from codemods.report.terminal import print_patch
 
-        print_patch(patch)
+        print_patch(readable_patch(outcome))
     else:
-        sys.stdout.buffer.write(patch)
+        sys.stdout.buffer.write(patch(outcome))
         sys.stdout.buffer.flush()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,9 @@ from codemods.source.repository import Repository
 if TYPE_CHECKING:
     from codemods.engine.convert import Conversion
 
+_TRANSLATING = ("UC206", "UC207", "UC301")
+"""Rules whose edits take a value that names CUDA for the selected device."""
+_SETTING_NAME = re.compile(rb"""(?:\.|\[["']|["'])([\w-]*(?:device|backend))\b""", re.IGNORECASE)
 _ENTRY_POINT = re.compile(r"([\w.-]+)[\"']?\s*=\s*[\"']?[\w.]+:\w+")
 
 
@@ -51,7 +54,7 @@ def add_companions(request: Request, repository: Repository, kinds: Mapping[Path
 
     A file that cannot be read is a failure only where it was named: those of a tree can be of any encoding, or data.
     """
-    known = knowledge_of(repository)
+    known = knowledge_of(repository, outcome, request.helper_name)
     for path, kind in kinds.items():
         try:
             document = _document(path, kind, outcome)
@@ -83,9 +86,31 @@ def _document(path: Path, kind: str, outcome: Outcome) -> Document | None:
     return Document.from_bytes(path, raw) if may_concern(raw, kind) else None
 
 
-def knowledge_of(repository: Repository) -> Knowledge:
-    """What the names of a repository's files, and its packaging, say of the commands in its scripts."""
-    return Knowledge(modules=frozenset(_modules(repository.root)), commands=frozenset(_commands(repository.root)))
+def knowledge_of(repository: Repository, outcome: Outcome, helper: str) -> Knowledge:
+    """What a repository's Python, its packaging and the names of its files say of the files beside them."""
+    return Knowledge(
+        device_settings=frozenset(_mapped_settings(repository, outcome, helper)),
+        modules=frozenset(_modules(repository.root)),
+        commands=frozenset(_commands(repository.root)),
+    )
+
+
+def _mapped_settings(repository: Repository, outcome: Outcome, helper: str) -> Iterator[str]:
+    """The settings and options that a converted place takes, be it converted in this run or before."""
+    for conversion in outcome.conversions:
+        for finding in conversion.applied:
+            if finding.rule in _TRANSLATING:
+                yield from _setting_names(conversion.document.utf8[finding.start : finding.end])
+    name = re.escape(helper.encode())
+    taken = re.compile(rb"%s\.device\([\w.]+[.\[][^()\n]*\)|add_argument\([^\n]*\btype=%s\.\w+" % (name, name))
+    for _, raw in repository.python_files():
+        if helper.encode() in raw:
+            for match in taken.finditer(raw):
+                yield from _setting_names(match.group())
+
+
+def _setting_names(code: bytes) -> Iterator[str]:
+    return (match[1].decode().lower().lstrip("-").replace("-", "_") for match in _SETTING_NAME.finditer(code))
 
 
 def _modules(root: Path) -> set[str]:

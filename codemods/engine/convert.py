@@ -35,6 +35,18 @@ class HelperNames:
 
 
 @dataclass(frozen=True)
+class CellChange:
+    """What becomes of a code cell of a notebook."""
+
+    number: int
+    start: int
+    """Where its source starts in the JSON text, in UTF-8."""
+    before: bytes
+    """The source."""
+    after: bytes
+
+
+@dataclass(frozen=True)
 class Conversion:
     """What became of one file."""
 
@@ -49,6 +61,10 @@ class Conversion:
     """The new content of the file; the old one if nothing changed."""
     needs_helper: bool = False
     """Whether the new content imports the helper."""
+    cells: tuple[CellChange, ...] = field(default=(), repr=False)
+    """The cells that change, of a notebook."""
+    failures: tuple[SourceError, ...] = ()
+    """Cells of a notebook that could not be read."""
 
     @property
     def changed(self) -> bool:
@@ -75,10 +91,30 @@ def convert(
     Raises:
         SourceError: the file does not parse, or cannot be changed safely
     """
-    module = Module(document)
+    return convert_module(Module(document), document, project, helper, options, whole_module=whole_module)
+
+
+def convert_module(
+    module: Module,
+    document: Document,
+    project: Project,
+    helper: HelperNames,
+    options: Options,
+    *,
+    besides: Sequence[Finding] = (),
+    whole_module: bool = False,
+) -> Conversion:
+    """Converts a module.
+
+    Args:
+        besides: findings that do not come from its Python
+
+    Raises:
+        SourceError: it cannot be read, or changed safely
+    """
     helper = helper.renamed(imports.choose_name(module, helper.name))
-    found = rewrite(module, project, helper.name, helper.module, whole_module=whole_module)
-    findings = tuple(finding for finding in found if options.wants(finding))
+    found = [*rewrite(module, project, helper.name, helper.module, whole_module=whole_module), *besides]
+    findings = tuple(sorted(filter(options.wants, found), key=lambda finding: finding.start))
     if document.path.name == "setup.py":
         findings = tuple(_reported_only(finding) for finding in findings)  # it is run where the helper is not
     applied = tuple(applicable(findings, options.tier))

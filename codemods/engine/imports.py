@@ -6,8 +6,10 @@ import ast
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
 
-from codemods.analysis.module import Module
+from codemods.analysis.module import Module, Part
+from codemods.source.document import SourceError
 from codemods.source.edits import Edit
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -49,16 +51,58 @@ def import_edits(module: Module, changed: Sequence[Edit], statement: str | None,
     removals = dict(_removals(module, changed))
     if statement is None:
         return [edit for edits in removals.values() for edit in edits]
-    before_use = [s for s in module.tree.body if module.statements.start(s) <= first_use]
-    anchor = _last_import_at_the_top(before_use[:-1])
+    before_use = [
+        s for s in module.tree.body if module.statements.start(s) <= first_use and _part(module, s).takes_imports
+    ]
+    anchor = _anchor(module, [s for s in before_use if module.lines.end(s) <= first_use])
     if anchor is not None and _takes_all(module, anchor, removals.get(anchor, [])):
         removals.pop(anchor)
         added = Edit(module.statements.start(anchor), module.lines.end(anchor), statement)
     elif anchor is not None:
         added = _behind(module, anchor, statement, first_use)
     else:
-        added = _at_the_top(module, statement)
+        added = _at_the_top(module, before_use, statement)
     return [added, *(edit for edits in removals.values() for edit in edits)]
+
+
+def _part(module: Module, statement: ast.stmt) -> Part:
+    """The part that a statement stands in: the one that it ends in, where something was put before the part."""
+    return module.part_at(module.lines.end(statement))
+
+
+def _anchor(module: Module, before: Sequence[ast.stmt]) -> ast.stmt | None:
+    """The statement behind which the helper's import goes: the last one of the imports at the top.
+
+    In a notebook they are those of the first cell that imports torch, else of the first one that imports anything.
+    """
+    parts = sorted(_by_part(module, before), key=lambda body: not any(map(_imports_torch, body)))
+    anchor = next((last for body in parts if (last := _last_import_at_the_top(body)) is not None), None)
+    return _behind_changes_of_the_path(module, before, anchor)
+
+
+def _behind_changes_of_the_path(module: Module, before: Sequence[ast.stmt], anchor: ast.stmt | None) -> ast.stmt | None:
+    """The anchor, or one behind the last change of ``sys.path``: the helper may be found by it alone."""
+    changes = [i for i, s in enumerate(before) if _changes_path(module, s)]
+    if not changes or (anchor is not None and before.index(anchor) > changes[-1]):
+        return anchor
+    change = before[changes[-1]]
+    following = [s for s in before[changes[-1] + 1 :] if _part(module, s) == _part(module, change)]
+    return _last_import_at_the_top(following) or change
+
+
+def _changes_path(module: Module, statement: ast.stmt) -> bool:
+    text = module.utf8[module.lines.start(statement) : module.lines.end(statement)]
+    return b"sys.path" in text and not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+
+
+def _by_part(module: Module, body: Sequence[ast.stmt]) -> list[list[ast.stmt]]:
+    return [list(group) for _, group in groupby(body, key=lambda s: _part(module, s))]
+
+
+def _imports_torch(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.ImportFrom):
+        return statement.level == 0 and (statement.module or "").partition(".")[0] == "torch"
+    return isinstance(statement, ast.Import) and any(a.name.partition(".")[0] == "torch" for a in statement.names)
 
 
 def _takes_all(module: Module, statement: ast.stmt, removals: Sequence[Edit]) -> bool:
@@ -89,41 +133,51 @@ def _belongs_to_preamble(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign)
 
 
-def _first_statement_that_may_move(body: Sequence[ast.stmt]) -> int:
-    """Index behind the docstring and the ``__future__`` imports."""
-    index = 1 if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) else 0
-    while index < len(body):
-        statement = body[index]
-        if not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
+def _first_statement_that_may_move(body: Sequence[ast.stmt]) -> ast.stmt:
+    """The first one behind the docstring, the ``__future__`` imports, and constants on lines of their own.
+
+    A magic of a notebook looks like such a constant; it is not parted from a statement on its line.
+    """
+    first = body[0]
+    for statement, following in pairwise(body):
+        is_future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        is_docstring = statement is body[0] and isinstance(value, ast.Constant) and isinstance(value.value, str)
+        is_line = isinstance(value, ast.Constant) and statement.end_lineno != following.lineno
+        if not (is_future or is_docstring or is_line):
             break
-        index += 1
-    return index
+        first = following
+    return first
 
 
-def _at_the_top(module: Module, statement: str) -> Edit:
-    body = module.tree.body
-    index = _first_statement_that_may_move(body)
-    at = module.statements.start(body[index]) if index < len(body) else len(module.utf8)
-    return Edit(at, at, statement + module.newline * (1 + _blank_lines_before(body[index : index + 1])))
+def _at_the_top(module: Module, before_use: Sequence[ast.stmt], statement: str) -> Edit:
+    """The import at the top of the file, or of the cell."""
+    if not before_use:
+        raise SourceError(module.path, "left as it is: no cell before the first use can import the helper")
+    following = _first_statement_that_may_move(_by_part(module, before_use)[-1])
+    at = module.statements.start(following)
+    return Edit(at, at, statement + module.newline * (1 + _blank_lines_before(following)))
 
 
-def _blank_lines_before(following: Sequence[ast.stmt]) -> int:
+def _blank_lines_before(following: ast.stmt) -> int:
     """How many blank lines PEP 8 wants between an import and what follows it."""
-    if not following or isinstance(following[0], ast.Import | ast.ImportFrom):
+    if isinstance(following, ast.Import | ast.ImportFrom):
         return 0
-    return 2 if isinstance(following[0], ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else 1
+    return 2 if isinstance(following, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else 1
 
 
 def _behind(module: Module, anchor: ast.stmt, statement: str, first_use: int) -> Edit:
     end = module.lines.end(anchor)
-    line_end = _line_end(module.utf8, end)
+    part_end = module.part_at(end).end
+    line_end = min(_line_end(module.utf8, end), part_end)
     if end <= first_use < line_end or module.utf8[end:line_end].lstrip().startswith(b";"):
         return Edit(end, end, f"; {statement}")
     newline = module.newline
-    blank_below = _BLANK_LINE.match(module.utf8, line_end) is not None or not module.utf8[line_end:].strip()
+    below = module.utf8[line_end:part_end]
+    blank_below = _BLANK_LINE.match(below) is not None or not below.strip()
     local = isinstance(anchor, ast.ImportFrom) and anchor.level > 0
     gap = newline if blank_below and not local else ""
-    ending = _LINE_END.match(module.utf8, line_end)
+    ending = _LINE_END.match(module.utf8, line_end, part_end)
     if ending is None:
         return Edit(line_end, line_end, f"{newline}{gap}{statement}")
     return Edit(ending.end(), ending.end(), f"{gap}{statement}{newline}")
@@ -141,7 +195,7 @@ def _removals(module: Module, changed: Sequence[Edit]) -> Iterator[tuple[ast.stm
         return  # its imports are what the package offers
     gone = _names_without_use(module, changed)
     for statement in module.names.imports if gone else ():
-        if not _is_changed(module, statement, changed):
+        if not _stays(module, statement) and not _is_changed(module, statement, changed):
             edits = list(_removal(module, statement, gone))
             if edits:
                 yield statement, edits
@@ -163,7 +217,7 @@ def _names_without_use(module: Module, changed: Sequence[Edit]) -> set[str]:
     if not used:
         return used
     words = {word for edit in changed for word in re.findall(r"(?<![\w.])\w+", edit.replacement)}
-    return used - words - set(_words_in_strings(module.names.strings))
+    return used - words - set(_words_in_strings(module.names.strings)) - set(re.findall(r"\w+", module.unread))
 
 
 def _words_in_strings(strings: Sequence[str]) -> Iterator[str]:
@@ -176,6 +230,11 @@ def _words_in_strings(strings: Sequence[str]) -> Iterator[str]:
 def _is_changed(module: Module, statement: ast.stmt, changed: Sequence[Edit]) -> bool:
     start, end = module.lines.start(statement), module.lines.end(statement)
     return any(start <= edit.start < end for edit in changed)
+
+
+def _stays(module: Module, statement: ast.Import | ast.ImportFrom) -> bool:
+    """``import torch`` in a notebook: whoever goes on in it expects the name."""
+    return module.is_notebook and isinstance(statement, ast.Import) and any(a.name == "torch" for a in statement.names)
 
 
 def _removal(module: Module, statement: ast.Import | ast.ImportFrom, names: set[str]) -> Iterator[Edit]:

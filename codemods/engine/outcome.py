@@ -70,9 +70,10 @@ class Outcome:
     skipped: list[Skipped] = field(default_factory=list)
     failures: list[SourceError] = field(default_factory=list)
     cuda_sources: list[Path] = field(default_factory=list)
-    notebooks: list[Path] = field(default_factory=list)
+    notebooks: list[tuple[Path, str]] = field(default_factory=list)
+    """Notebooks that mention CUDA in another language than Python, with the language."""
     files: int = 0
-    """Files that were read, be they Python or beside it."""
+    """Files that were read, be they Python, notebooks or beside them."""
 
     @property
     def changed(self) -> list[Conversion]:

@@ -9,7 +9,7 @@ from codemods.analysis.scan import load_triggers
 from codemods.companions.kinds import kind_of
 from codemods.engine.outcome import Outcome, Progress, Request
 from codemods.source.discovery import Found, Skipped, discover, repository_root
-from codemods.source.document import SourceError
+from codemods.source.document import Document, SourceError
 from codemods.source.repository import Repository
 
 
@@ -53,12 +53,29 @@ def _read_hits(
                 companions[item.path] = kind
         elif item.kind in ("python", "notebook"):
             raw = _read(item, repository, outcome)
-            if raw is None or not triggers.mentioned_in(raw):
+            if raw is None:
                 continue
-            if item.kind == "python":
+            code = raw if item.kind == "python" else _code_of_notebook(item.path, raw, outcome)
+            if triggers.mentioned_in(code):
                 yield item.path, raw
-            else:
-                outcome.notebooks.append(item.path)
+
+
+def _code_of_notebook(path: Path, raw: bytes, outcome: Outcome) -> bytes:
+    """The Python code of a notebook: what its outputs and its texts mention is nobody's concern."""
+    from codemods.source.notebook import read_notebook  # needs json, which few runs do
+
+    triggers = load_triggers()
+    try:
+        notebook = read_notebook(Document.from_bytes(path, raw))
+    except SourceError as error:
+        if triggers.mentioned_in(raw):
+            outcome.failures.append(error)
+        return b""
+    if notebook.is_python:
+        return notebook.code
+    if triggers.mentioned_in(notebook.code):
+        outcome.notebooks.append((path, notebook.language))
+    return b""
 
 
 def _asked_for(request: Request, repository: Repository) -> Iterable[Found | Skipped]:
@@ -74,5 +91,5 @@ def _read(item: Found, repository: Repository, outcome: Outcome) -> bytes | None
         reason = f"cannot be read: {(error.strerror or str(error)).lower()}"
         outcome.failures.append(SourceError(item.path, reason))
         return None
-    outcome.files += item.kind == "python"
+    outcome.files += item.kind in ("python", "notebook")
     return raw

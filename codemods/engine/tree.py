@@ -14,6 +14,7 @@ from pathlib import Path
 from codemods.analysis.project import Project
 from codemods.engine.convert import Conversion, HelperNames, Options, convert
 from codemods.engine.helper_plan import HelperPlan
+from codemods.engine.notebook import convert_notebook
 from codemods.engine.outcome import Outcome, Progress, Request
 from codemods.runtime import helper_source, is_helper
 from codemods.source.document import Document, SourceError
@@ -50,8 +51,10 @@ def convert_tree(
     for done, result in enumerate(_results(tasks, project, request.options, request.jobs), start=1):
         if isinstance(result, SourceError):
             outcome.failures.append(result)
-        elif result.findings:
-            outcome.conversions.append(result)
+        else:
+            outcome.failures += result.failures
+            if result.findings:
+                outcome.conversions.append(result)
         if progress is not None:
             progress(done, len(tasks))
     _add_helpers(plan, request, outcome)
@@ -77,7 +80,10 @@ def _results(
 def _convert(task: _Task, project: Project, options: Options) -> Conversion | SourceError:
     """One file's conversion, or why there is none: a failure never stops the others."""
     try:
-        return convert(Document.from_bytes(task.path, task.raw), project, task.helper, options)
+        document = Document.from_bytes(task.path, task.raw)
+        if task.path.suffix == ".ipynb":
+            return convert_notebook(document, project, task.helper, options)
+        return convert(document, project, task.helper, options)
     except SourceError as error:
         return error
     except Exception as error:  # noqa: BLE001

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from codemods.source.edits import Edit, apply_edits, in_order
@@ -27,6 +27,8 @@ class Hunk:
     """Index of its first line in the new file, from 0."""
     lines: tuple[bytes, ...]
     """Each behind a blank (kept), ``-`` (old) or ``+`` (new), with its line end; a last line may have none."""
+    heading: str = ""
+    """What the ``@@`` line says beside the numbers; git does not read it."""
 
     @property
     def before_count(self) -> int:
@@ -42,7 +44,8 @@ class Hunk:
     def header(self) -> bytes:
         """The ``@@`` line."""
         old, new = _span(self.before_start, self.before_count), _span(self.after_start, self.after_count)
-        return f"@@ -{old} +{new} @@\n".encode()
+        heading = f" {self.heading}" if self.heading else ""
+        return f"@@ -{old} +{new} @@{heading}\n".encode()
 
     def render(self) -> bytes:
         """The hunk as it stands in a diff."""
@@ -51,7 +54,12 @@ class Hunk:
 
 
 def file_patch(
-    name: str, before: bytes | None, after: bytes, edits: Sequence[Edit] | None = None, mode: int = 0o644
+    name: str,
+    before: bytes | None,
+    after: bytes,
+    edits: Sequence[Edit] | None = None,
+    mode: int = 0o644,
+    heading: Callable[[Hunk], str] | None = None,
 ) -> bytes:
     """The part of a git diff that speaks of one file, empty if nothing changes; ``git apply`` takes it.
 
@@ -61,24 +69,28 @@ def file_patch(
         after: its content to be
         edits: what leads from one to the other, if known: only a hint that saves time
         mode: permission bits of a new file
+        heading: what a hunk's ``@@`` line says beside the numbers
     """
     if before == after:
         return b""
+    body = b"".join(
+        (replace(hunk, heading=heading(hunk)) if heading else hunk).render()
+        for hunk in hunks(before or b"", after, edits)
+    )
+    return file_head(name, is_new=before is None, is_empty=not after, mode=mode) + body
+
+
+def file_head(name: str, *, is_new: bool = False, is_empty: bool = False, mode: int = 0o644) -> bytes:
+    """The lines of a git diff above the first hunk of a file."""
     old, new = _quoted(f"a/{name}"), _quoted(f"b/{name}")
     head = b"diff --git %s %s\n" % (old, new)
-    if before is None:
+    if is_new:
         head += b"new file mode %s\n" % (b"100755" if mode & stat.S_IXUSR else b"100644")
-        if not after:
+        if is_empty:
             return head
     # A tab behind a name with blanks is git's own way of saying where the name ends.
     tab = b"\t" if " " in name else b""
-    head += b"--- %s%s\n+++ %s%s\n" % (
-        b"/dev/null" if before is None else old,
-        b"" if before is None else tab,
-        new,
-        tab,
-    )
-    return head + b"".join(hunk.render() for hunk in hunks(before or b"", after, edits))
+    return head + b"--- %s%s\n+++ %s%s\n" % (b"/dev/null" if is_new else old, b"" if is_new else tab, new, tab)
 
 
 def hunks(before: bytes, after: bytes, edits: Sequence[Edit] | None = None, context: int = CONTEXT) -> list[Hunk]:

@@ -19,13 +19,13 @@ def render(outcome: Outcome, base: Path) -> str:
         "files": [_file(conversion, base) for conversion in outcome.conversions],
         "helpers": [shown(path, base) for path in outcome.helpers],
         "cuda_sources": [shown(path, base) for path in outcome.cuda_sources],
-        "notebooks": [shown(path, base) for path in outcome.notebooks],
+        "notebooks": [{"path": shown(path, base), "language": language} for path, language in outcome.notebooks],
         "skipped": [
             {"path": shown(skipped.path, base), "reason": skipped.reason, "failed": skipped.failed}
             for skipped in outcome.skipped
         ],
         "failures": [
-            {"path": shown(failure.path, base), "line": failure.line, "reason": failure.reason}
+            {"path": shown(failure.path, base), "cell": failure.cell, "line": failure.line, "reason": failure.reason}
             for failure in outcome.failures
         ],
     }
@@ -42,6 +42,7 @@ def _file(conversion: Conversion, base: Path) -> dict[str, Any]:
                 "rule": finding.rule,
                 "tier": finding.tier.label,
                 "message": finding.message,
+                "cell": finding.cell,
                 "line": finding.line,
                 "column": finding.column,
                 "start": finding.start,

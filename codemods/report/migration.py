@@ -63,6 +63,8 @@ class Place:
     """One place that a rule speaks of."""
 
     path: str
+    cell: int | None
+    """The cell of a notebook, from 1; line and column are those in it."""
     line: int
     column: int
     message: str
@@ -72,7 +74,8 @@ class Place:
     """Whether the place is left only because the tier of its edit was not asked for."""
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}:{self.column}"
+        cell = "" if self.cell is None else f"cell {self.cell}:"
+        return f"{self.path}:{cell}{self.line}:{self.column}"
 
 
 @dataclass(frozen=True)

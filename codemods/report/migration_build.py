@@ -120,6 +120,7 @@ def _kinds(uses: Iterable[RuleUse]) -> Iterator[Kind]:
 def _place(conversion: Conversion, finding: Finding, root: Path, *, held_back: bool = False) -> Place:
     return Place(
         path=shown(conversion.document.path, root),
+        cell=finding.cell,
         line=finding.line,
         column=finding.column,
         message=finding.message,

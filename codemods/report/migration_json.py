@@ -91,6 +91,7 @@ def _places(places: Iterable[Place]) -> list[dict[str, Any]]:
     return [
         {
             "path": place.path,
+            "cell": place.cell,
             "line": place.line,
             "column": place.column,
             "message": place.message,

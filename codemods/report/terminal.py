@@ -55,7 +55,7 @@ def print_report(outcome: Outcome, base: Path, *, stats: bool, notes: bool) -> N
     for path, finding in sorted(left(outcome), key=lambda place: place[1].tier is Tier.NOTE):
         if finding.tier is Tier.NOTE and not notes:
             continue
-        place = Text(f"{shown(path, base)}:{finding.line}:{finding.column} ", style="bold")
+        place = Text(f"{shown(path, base)}:{finding.place} ", style="bold")
         out.print(place + Text(f"{finding.rule} ", style=_TIER_STYLES[finding.tier]) + Text(finding.message))
     for line in file_lines(outcome, base):
         out.print(Text(line))

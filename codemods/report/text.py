@@ -25,14 +25,13 @@ def file_lines(outcome: Outcome, base: Path) -> Iterator[str]:
     """The files that are not looked into."""
     for path in outcome.cuda_sources:
         yield f"{shown(path, base)}: CUDA source; its kernels have to be ported, it is not touched"
-    for path in outcome.notebooks:
-        yield f"{shown(path, base)}: notebook that mentions CUDA; notebooks are not converted yet"
+    for path, language in outcome.notebooks:
+        yield f"{shown(path, base)}: notebook in {language} that mentions CUDA; it is not touched"
 
 
 def finding_line(path: Path, finding: Finding, base: Path) -> str:
-    """``path:line:column CODE tier message``"""
-    place = f"{shown(path, base)}:{finding.line}:{finding.column}"
-    return f"{place} {finding.rule} {finding.tier.label} {finding.message}"
+    """``path:line:column CODE tier message``, with ``cell N:`` before the line in a notebook."""
+    return f"{shown(path, base)}:{finding.place} {finding.rule} {finding.tier.label} {finding.message}"
 
 
 def problem_lines(outcome: Outcome, base: Path) -> Iterator[str]:
@@ -41,8 +40,7 @@ def problem_lines(outcome: Outcome, base: Path) -> Iterator[str]:
         if skipped.failed:
             yield f"{shown(skipped.path, base)}: {skipped.reason}"
     for failure in outcome.failures:
-        line = "" if failure.line is None else f":{failure.line}"
-        yield f"{shown(failure.path, base)}{line}: {failure.reason}"
+        yield f"{shown(failure.path, base)}{failure.place}: {failure.reason}"
 
 
 def summary_lines(outcome: Outcome) -> Iterator[str]:

@@ -20,17 +20,26 @@ _ASCII = bytes([*b"\t\n\f\r", *range(0x20, 0x7F)])
 
 
 class SourceError(UserError):
-    """A file that cannot be read, understood or written; ``reason`` is one line for the user."""
+    """A file that cannot be read, understood or written; ``reason`` is one line for the user.
 
-    def __init__(self, path: Path, reason: str, line: int | None = None) -> None:
-        super().__init__(path, reason, line)
+    In a notebook ``line`` is that of the cell with the number ``cell``.
+    """
+
+    def __init__(self, path: Path, reason: str, line: int | None = None, cell: int | None = None) -> None:
+        super().__init__(path, reason, line, cell)
         self.path = path
         self.reason = reason
         self.line = line
+        self.cell = cell
+
+    @property
+    def place(self) -> str:
+        """What stands behind the path: ``:3``, ``:cell 2:3``, or nothing."""
+        parts = ("" if self.cell is None else f":cell {self.cell}", "" if self.line is None else f":{self.line}")
+        return "".join(parts)
 
     def __str__(self) -> str:
-        place = str(self.path) if self.line is None else f"{self.path}:{self.line}"
-        return f"{place}: {self.reason}"
+        return f"{self.path}{self.place}: {self.reason}"
 
 
 @dataclass(frozen=True)
