@@ -181,6 +181,7 @@ def test_an_integer_crosses_the_border_of_a_function(tmp_path: Path, call: str, 
         ("rank % args.n_gpus", True),
         ('int(os.environ["PORT"])', False),
         ("pick()", False),
+        ('torch.device("cuda")', False),
         ('args.device or "cpu"', False),
     ],
 )
@@ -221,6 +222,19 @@ def test_an_index_that_is_used_as_a_device_alone_becomes_one(tmp_path: Path, use
     after = converted(tmp_path, train__py=train)["train.py"]
     assert ("device = ai_device.device(rank % ai_device.device_count())" in after) == is_device
     assert ("net.to(device)" in after) == (is_device or use.startswith("device = 3"))
+
+
+def test_a_device_that_is_called_like_an_index_is_none(tmp_path: Path) -> None:
+    train = """
+        import torch
+
+        def main(net):
+            gpu = torch.device("cuda")
+            return net.to(gpu)
+        """
+    after = converted(tmp_path, train__py=train)["train.py"]
+    assert "gpu = ai_device.device()" in after
+    assert "net.to(gpu)" in after
 
 
 def test_the_current_device_is_an_index_or_a_device_by_its_use(tmp_path: Path) -> None:

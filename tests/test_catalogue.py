@@ -208,7 +208,7 @@ def test_what_can_be_left_to_a_person_has_an_effort(rule: Rule) -> None:
 @pytest.mark.parametrize("rule", [rule for rule in CATALOGUE.values() if rule.cuda_only], ids=lambda rule: rule.code)
 def test_what_is_cuda_only_is_never_converted(rule: Rule) -> None:
     assert rule.tier is Tier.MANUAL
-    found = [f for e in rule.examples for f in converted(e.before).findings if f.rule == rule.code]
+    found = [finding for example in rule.examples for finding in _findings(example) if finding.rule == rule.code]
     assert found
     assert not [finding for finding in found if finding.edits]
 

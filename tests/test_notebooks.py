@@ -209,7 +209,7 @@ def test_a_notebook_in_python_is_converted(tree: Tree, metadata: object) -> None
 )
 def test_a_tool_of_nvidia_in_a_shell_command(tree: Tree, shell: str, column: int | None) -> None:
     tree.write({"a.ipynb": as_json(notebook_of("import os  # no CUDA", shell))})
-    tools = [line for line in said(tree) if "UC703" in line]
+    tools = [line for line in said(tree) if "UC715" in line]
     line = shell.count("\n") + 1
     places = [place.partition(" UC")[0] for place in tools]
     assert places == ([] if column is None else [f"cell 2:{line}:{column}"])

@@ -7,6 +7,7 @@ import ast
 import libcst as cst
 
 from codemods.analysis.integer_devices import INDEX_NAME, is_index, is_index_parameter
+from codemods.analysis.names import dotted_name as ast_dotted_name
 from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.expressions import with_value
 from codemods.transformers.roles import Role, argument_role
@@ -46,8 +47,19 @@ class IntegerDevices(Codemod):
             return True
         name = (dotted_name(node) or "").split(".")[-1]
         if INDEX_NAME.search(name):
-            return True
+            return not self._holds_device(node)
         return isinstance(node, cst.Name) and self._holds_index(node)
+
+    def _holds_device(self, node: cst.BaseExpression) -> bool:
+        """Whether a variable is assigned a device, whatever it is called: ``gpu = torch.device("cuda")``."""
+        names = self.context.module.names
+        values = names.values(node.value, self.offset(node)) if isinstance(node, cst.Name) else None
+        makers = {"torch.device", f"{self.context.helper}.device", f"{self.context.helper}.available_device"}
+        calls = (value.func for value in values or () if isinstance(value, ast.Call))
+        return any(
+            (names.qualified(ast_dotted_name(f) or "", self.offset(node)) or ast_dotted_name(f)) in makers
+            for f in calls
+        )
 
     def _holds_index(self, node: cst.Name) -> bool:
         """Whether a variable holds an index wherever it is assigned, or a parameter is given one."""
