@@ -20,6 +20,8 @@ class Example:
     after: str
     finding: bool
     """Whether the rule speaks of this source at all."""
+    options: frozenset[str] = frozenset()
+    """The options that it is converted with, as in ``uncuda convert --tests``."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Rule:
     why: str
     references: tuple[str, ...]
     examples: tuple[Example, ...]
+    option: str = ""
+    """The option without which it is off."""
 
 
 @cache
@@ -55,12 +59,18 @@ def _rule(data: dict[str, Any], path: Path) -> Rule:
             message=data["message"],
             why=data["why"].strip(),
             references=tuple(data.get("references", ())),
-            examples=tuple(_example(example) for example in data["examples"]),
+            examples=tuple(_example(example, data.get("option", "")) for example in data["examples"]),
+            option=data.get("option", ""),
         )
     except KeyError as missing:
         raise ValueError(f"rules/catalogue/{path.name}: key {missing} is missing or wrong") from None
 
 
-def _example(data: dict[str, Any]) -> Example:
+def _example(data: dict[str, Any], option: str) -> Example:
     before = data["before"]
-    return Example(before=before, after=data.get("after", before), finding=data.get("finding", True))
+    return Example(
+        before=before,
+        after=data.get("after", before),
+        finding=data.get("finding", True),
+        options=frozenset(data.get("options", [option] if option else [])),
+    )

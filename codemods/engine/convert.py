@@ -24,6 +24,8 @@ class Options:
     """Prefixes of rule codes; empty selects all."""
     ignore: tuple[str, ...] = ()
     """Prefixes of rule codes that are left out."""
+    families: frozenset[str] = frozenset()
+    """The families of rules that are off unless asked for, and were: ``tests``, ``graph``."""
 
     def wants(self, finding: Finding) -> bool:
         """Whether a finding is among the selected rules."""
@@ -93,7 +95,7 @@ def convert(
     """
     module = Module(document)
     helper = helper.renamed(imports.choose_name(module, helper.name))
-    found = rewrite(module, project, helper.name, helper.module, whole_module=whole_module)
+    found = rewrite(module, project, helper.name, helper.module, options.families, whole_module=whole_module)
     findings = tuple(finding for finding in found if options.wants(finding))
     if document.path.name == "setup.py":
         findings = tuple(_reported_only(finding) for finding in findings)  # it is run where the helper is not

@@ -29,6 +29,8 @@ class Request:
     tier: Tier = Tier.REVIEW
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    families: frozenset[str] = frozenset()
+    """The families of rules that are off unless asked for, and were: ``tests``, ``graph``."""
     helper: str | None = None
     """A module of the repository to use instead of writing a helper."""
     helper_name: str = "ai_device"

@@ -32,7 +32,7 @@ def run(request: Request, progress: Progress | None = None) -> Outcome:
 
 def _read_hits(request: Request, repository: Repository, outcome: Outcome) -> Iterator[tuple[Path, bytes]]:
     """The files that mention CUDA in any way, with their bytes; everything else is sorted into the outcome."""
-    triggers = load_triggers()
+    triggers = load_triggers(request.families)
     for item in _asked_for(request, repository):
         if isinstance(item, Skipped):
             outcome.skipped.append(item)

@@ -45,7 +45,7 @@ def convert_tree(
     sources = {path: raw for path, raw in sources.items() if not is_helper(raw.decode("utf-8", "replace"))}
     plan = HelperPlan.for_repository(list(sources), repository, request.helper_name, request.helper)
     project = Project.of(chain(repository.python_files(), sources.items()), repository.root)
-    options = Options(request.tier, request.select, request.ignore)
+    options = Options(request.tier, request.select, request.ignore, request.families)
     tasks = [_Task(path, raw, _names(plan, path, request)) for path, raw in sources.items()]
     for done, result in enumerate(_results(tasks, project, options, request.jobs), start=1):
         if isinstance(result, SourceError):

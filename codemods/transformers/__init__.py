@@ -16,11 +16,13 @@ from codemods.transformers.mixed_precision import MixedPrecision
 from codemods.transformers.options import Options
 from codemods.transformers.placement import Placement
 from codemods.transformers.precision import Precision
+from codemods.transformers.target_tests import TargetTests
 from codemods.transformers.tensor_types import TensorTypes
 
 CODEMODS: tuple[type[Codemod], ...] = (
     # those that mostly report come first: of those that replace, one has the node
     CudaOnly,
+    TargetTests,
     Parallelism,
     Precision,
     Environment,

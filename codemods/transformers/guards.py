@@ -8,13 +8,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.analysis.names import dotted_name as ast_dotted_name
 from codemods.cuda_api import load_packages
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.comparisons import follows
 from codemods.transformers.expressions import CudaDevice, cuda_device, string_value
-from codemods.transformers.regions import decides_tests, is_test_condition
+from codemods.transformers.regions import call_name, decides_tests, is_skip, is_test_condition
 from codemods.transformers.roles import Role, device_role
 
 _AVAILABLE = "torch.cuda.is_available"
@@ -104,7 +103,7 @@ class Guards(Codemod):
         if original.args:
             return updated
         if self._decides_a_test():
-            self.report("UC807", original)
+            self.report("UC807", original, self.context.test_obstacle(self.offset(original)))
             return updated
         gate = self._cuda_only_gate(original)
         if gate:
@@ -139,7 +138,7 @@ class Guards(Codemod):
             names = (dotted_name(target.target) for target in assignment.targets)
             return any(name and decides_tests(self.context.module, name) for name in names)
         statement = self._if_statement()
-        return statement is not None and any(_is_skip(s) for s in statement.body)
+        return statement is not None and any(is_skip(s) for s in statement.body)
 
     def _cuda_only_gate(self, original: cst.Call) -> str:
         """Why a guard stays: it gates something that is CUDA's alone, or stands beside a question that stays."""
@@ -265,19 +264,6 @@ def _source(node: ast.AST, text: str) -> str:
     return ast.get_source_segment(text, node) or ""
 
 
-def _call_name(statement: ast.stmt) -> str:
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        return ast_dotted_name(statement.value.func) or ""
-    return ""
-
-
-def _is_skip(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Raise) and statement.exc is not None:
-        raised = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
-        return (ast_dotted_name(raised) or "").split(".")[-1] == "SkipTest"
-    return _call_name(statement).split(".")[-1] in ("skip", "skipTest")
-
-
 def _stops(statement: ast.stmt) -> bool:
     """Whether a block that ends so ends the program."""
-    return isinstance(statement, ast.Raise) or _call_name(statement) in ("sys.exit", "exit", "quit", "os._exit")
+    return isinstance(statement, ast.Raise) or call_name(statement) in ("sys.exit", "exit", "quit", "os._exit")
