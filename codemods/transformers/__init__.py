@@ -11,6 +11,7 @@ from codemods.transformers.data_loading import DataLoading
 from codemods.transformers.device_literals import DeviceLiterals
 from codemods.transformers.distributed import Backends, DeviceIndices, Parallelism
 from codemods.transformers.environment import Environment
+from codemods.transformers.graph_mode import GraphMode
 from codemods.transformers.guards import Guards
 from codemods.transformers.mixed_precision import MixedPrecision
 from codemods.transformers.options import Options
@@ -23,6 +24,7 @@ CODEMODS: tuple[type[Codemod], ...] = (
     # those that mostly report come first: of those that replace, one has the node
     CudaOnly,
     TargetTests,
+    GraphMode,
     Parallelism,
     Precision,
     Environment,
