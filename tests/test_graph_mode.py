@@ -111,6 +111,11 @@ def test_a_backend_by_name_is_kept(backend: str, tier: Tier, word: str) -> None:
     assert word in finding.message
 
 
+def test_what_only_a_compiled_model_has_is_reported() -> None:
+    source = "import torch\n\nmodel = torch.compile(model)\nraw = model._orig_mod\n"
+    assert [(f.rule, f.tier) for f in asked(source).left] == [("UC631", Tier.MANUAL)]
+
+
 def test_a_mode_with_graphs_is_converted_and_reported() -> None:
     source = "import torch\n\nmodel = torch.compile(model, mode='max-autotune')\n"
     assert [f.rule for f in asked(source).findings] == ["UC631", "UC633"]

@@ -196,6 +196,16 @@ CUDAS_OWN = {
         "def test_a():\n    triton.cdiv(3, 2)\n",
         "the module uses Triton",
     ),
+    "flag of a module": (
+        "import triton\n\nHAS_CUDA = torch.cuda.is_available()\npytestmark = pytest.mark.skipif(not HAS_CUDA)\n",
+        "def test_a():\n    triton.cdiv(3, 2)\n",
+        "the module uses Triton",
+    ),
+    "expected failure": (
+        "",
+        "@pytest.mark.xfail(torch.cuda.is_available())\ndef test_a():\n    pass\n",
+        "expects a failure",
+    ),
     "text": (
         "",
         '@pytest.mark.skipif("not torch.cuda.is_available()")\ndef test_a():\n    pass\n',
@@ -325,6 +335,7 @@ def test_the_selected_device_is_among_the_devices_of_a_test(before: str, after: 
 KEPT_LISTS = {
     "comparison": '    if device == "cuda":\n        mylib.tune()\n',
     "comparison with an index": '    assert device != "cuda:0" or mylib.works()\n',
+    "branch for an index": '    if device == "cuda:0":\n        torch.cuda.synchronize()\n',
     "membership": '    if device in ("cuda", "xpu"):\n        mylib.tune()\n',
     "prefix": '    if device.startswith("cuda"):\n        mylib.tune()\n',
     "key": '    tolerance = {"cpu": 1e-5, "cuda": 1e-3}[device]\n',

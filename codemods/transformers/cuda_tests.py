@@ -113,6 +113,8 @@ class CudaTests:
             subject = self._reason([innermost]) or self._subject_of_condition(innermost)
             if subject:
                 return f"it {subject}"
+        if any(self._is_in_decorators(s, offset, "xfail") for s in around if isinstance(s, Definition)):
+            return "it expects a failure that is CUDA's"
         outer = [s for s in around if isinstance(s, Definition) and self._needs_cuda(s)]
         return self._obstacle_of(self.decided_at(offset) or []) or next(filter(None, map(self.obstacle_of, outer)), "")
 
@@ -131,10 +133,12 @@ class CudaTests:
                 return f"{name} {subject}"
         return ""
 
-    def _is_in_decorators(self, statement: Definition, offset: int) -> bool:
+    def _is_in_decorators(self, statement: Definition, offset: int, name: str = "") -> bool:
+        """Whether an offset lies in a decorator, one that calls a function of this name if there is one."""
         return any(
             self._module.lines.start(decorator) <= offset < self._module.lines.end(decorator)
             for decorator in statement.decorator_list
+            if not name or (isinstance(decorator, ast.Call) and getattr(decorator.func, "attr", "") == name)
         )
 
     def _with_those_that_share_a_name(self, test: Definition) -> list[Unit]:

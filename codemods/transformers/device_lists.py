@@ -184,7 +184,9 @@ class DeviceLists:
 
     def _follows(self, comparison: ast.Compare) -> bool:
         """Whether a comparison with "cuda" may ask for the selected device, by what depends on the answer."""
-        if len(comparison.ops) != 1 or not isinstance(comparison.ops[0], ast.Eq | ast.NotEq):
+        sides = [comparison.left, *comparison.comparators]
+        names_type = any(isinstance(side, ast.Constant) and side.value == "cuda" for side in sides)
+        if not names_type or len(sides) != 2 or not isinstance(comparison.ops[0], ast.Eq | ast.NotEq):
             return False
         around = self._module.statements.path_to(self._at(comparison))
         statement = around[-1] if around else None

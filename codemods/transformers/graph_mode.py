@@ -32,6 +32,10 @@ class GraphMode(Codemod):
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         """``torch.compile``, called, as a decorator or as a value"""
+        if original_node.attr.value == "_orig_mod":
+            self.report(
+                "UC631", original_node, "where the device has no compiler, the model is not wrapped and lacks it"
+            )
         parent = self.parent()
         if isinstance(parent, cst.Attribute | cst.AssignTarget | cst.Del) or self.qualified(original_node) != _COMPILE:
             return updated_node

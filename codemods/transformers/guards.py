@@ -102,7 +102,7 @@ class Guards(Codemod):
     def _availability(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
         if original.args:
             return updated
-        if self._decides_a_test():
+        if self._decides_a_test(original):
             self.report("UC807", original, self.context.test_obstacle(self.offset(original)))
             return updated
         gate = self._cuda_only_gate(original)
@@ -129,8 +129,10 @@ class Guards(Codemod):
         statement = self._if_statement()
         return statement is not None and "torch.cuda." in _source(statement, self.context.module.text)
 
-    def _decides_a_test(self) -> bool:
+    def _decides_a_test(self, original: cst.Call) -> bool:
         """``if not torch.cuda.is_available(): pytest.skip()``, and flags that stand in the conditions of tests."""
+        if self.context.tests is not None and self.context.tests.decided_at(self.offset(original)) is not None:
+            return True
         if any(isinstance(a, cst.Call) and is_test_condition(dotted_name(a.func)) for a in self.context.ancestors):
             return True
         assignment = next((a for a in self.context.ancestors if isinstance(a, cst.Assign)), None)
