@@ -28,6 +28,9 @@ class Example:
         """Whether it is Python, and not one of the files beside it."""
         return self.file.endswith(".py")
 
+    options: frozenset[str] = frozenset()
+    """The options that it is converted with, as in ``uncuda convert --tests``."""
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -46,6 +49,8 @@ class Rule:
     """What a place takes that is left to a person: a key of ``Kinds.efforts``; empty for what is never left."""
     cuda_only: bool = False
     """Whether its places are CUDA's own: they have to be replaced or ported, no edit moves them."""
+    option: str = ""
+    """The option without which it is off."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +103,22 @@ def _rule(data: dict[str, Any], path: Path) -> Rule:
             message=data["message"],
             why=data["why"].strip(),
             references=tuple(data.get("references", ())),
-            examples=tuple(_example(example) for example in data["examples"]),
+            examples=tuple(_example(example, data.get("option", "")) for example in data["examples"]),
             effort=data.get("effort", ""),
             cuda_only=data.get("cuda_only", False),
+            option=data.get("option", ""),
         )
     except KeyError as missing:
         raise ValueError(f"rules/catalogue/{path.name}: key {missing} is missing or wrong") from None
 
 
-def _example(data: dict[str, Any]) -> Example:
+def _example(data: dict[str, Any], option: str) -> Example:
     before = data["before"]
     named = {"file": data["file"]} if "file" in data else {}
-    return Example(before=before, after=data.get("after", before), finding=data.get("finding", True), **named)
+    return Example(
+        before=before,
+        after=data.get("after", before),
+        finding=data.get("finding", True),
+        options=frozenset(data.get("options", [option] if option else [])),
+        **named,
+    )

@@ -40,6 +40,10 @@ class Config:
     """The name under which a helper is written otherwise."""
     root: Path | None = None
     """The folder of the file that was read: patterns refer to it. None if there was none."""
+    tests: bool = False
+    """Whether conditions and devices of tests are converted."""
+    graph: bool = False
+    """Whether graph mode is: ``torch.compile`` and what goes with it."""
 
     @classmethod
     def load(cls, path: Path) -> Config:
@@ -114,6 +118,12 @@ def _strings(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"must be true or false, not {value!r}")
+    return value
+
+
 def _tier(value: object) -> TierName:
     if not _is_tier(value):
         names = list(get_args(TierName))
@@ -151,6 +161,8 @@ _READERS = {
     "ignore": _strings,
     "exclude": _strings,
     "tier": _tier,
+    "tests": _flag,
+    "graph": _flag,
     "helper": _module,
     "helper-name": _name,
 }

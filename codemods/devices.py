@@ -20,10 +20,12 @@ else:
     import tomli as tomllib
 
 _VERSION = re.compile(r"\d+\.\d+")
+_VERSIONS = ("plugin_until", "autoload_since", "backend_since", "autocast_since", "grad_scaler_since", "compile_since")
 _CHOICES = {
     "grad_scaler": ("torch", "vendor", "none"),
     "float64": ("yes", "partial", "no", "unknown"),
     "cpu_fallback": ("on", "off", "none", "unknown"),
+    "torchscript": ("yes", "no", "unknown"),
     "confidence": ("high", "medium", "low"),
 }
 
@@ -98,6 +100,11 @@ class Device:
     autocast_since: str = ""
     grad_scaler_since: str = ""
     cpu_fallback_switch: str = ""
+    compile_backend: str = ""
+    """The one of ``compile_backends`` that ``torch.compile`` trains with; empty where none is known."""
+    compile_since: str = ""
+    torchscript: str = "unknown"
+    """Whether ``torch.jit.script`` and ``torch.jit.trace`` work."""
     unverified: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -188,9 +195,12 @@ def _check(path: Path, device: Device, data: Mapping[str, Any]) -> None:
     if device.name != path.stem:
         raise DeviceError(f"{path}: name must be that of the file, {path.stem!r}, not {device.name!r}")
     for key, choices in _CHOICES.items():
-        if data[key] not in choices:
-            raise DeviceError(f"{path}: {key} must be one of {', '.join(choices)}, not {data[key]!r}")
-    for key in ("plugin_until", "autoload_since", "backend_since", "autocast_since", "grad_scaler_since"):
+        value = getattr(device, key)
+        if value not in choices:
+            raise DeviceError(f"{path}: {key} must be one of {', '.join(choices)}, not {value!r}")
+    if device.compile_backend and device.compile_backend not in device.compile_backends:
+        raise DeviceError(f"{path}: compile_backend must be one of compile_backends, not {device.compile_backend!r}")
+    for key in _VERSIONS:
         if data.get(key) and not _VERSION.fullmatch(data[key]):
             raise DeviceError(f"{path}: {key} must be a version of torch such as '2.5', not {data[key]!r}")
     for key in device.unverified:

@@ -29,9 +29,9 @@ def converted(
     return convert(document, project, HelperNames(), options or Options(), whole_module=whole_module)
 
 
-def after(source: str, *, path: str = "train.py") -> str:
+def after(source: str, *, path: str = "train.py", options: Options | None = None) -> str:
     """The converted text."""
-    return converted(source, path=path).after.decode()
+    return converted(source, path=path, options=options).after.decode()
 
 
 def body_after(source: str, *, path: str = "train.py") -> str:
@@ -55,10 +55,10 @@ def is_left(source: str, *, path: str = "train.py") -> bool:
     return converted(source, path=path).after == source.encode()
 
 
-def both_ways(source: str | bytes, *, path: str = "train.py") -> Conversion:
+def both_ways(source: str | bytes, *, path: str = "train.py", options: Options | None = None) -> Conversion:
     """The conversion of the statements that hit, once it is known to equal that of the module as a whole."""
-    by_statement = converted(source, path=path)
-    as_a_whole = converted(source, path=path, whole_module=True)
+    by_statement = converted(source, path=path, options=options)
+    as_a_whole = converted(source, path=path, whole_module=True, options=options)
     assert by_statement.after == as_a_whole.after
     assert by_statement.findings == as_a_whole.findings
     return by_statement

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import copy
+import functools
 import importlib.util
 import pickle
 import subprocess
@@ -478,6 +480,231 @@ def test_compiles_without_a_graph_break(select: Callable[[str], Any]) -> None:
     assert step(torch.ones(2)).tolist() == [2, 2]
 
 
+# -- Graph mode ----------------------------------------------------------------------------------------------------
+
+
+class Small(torch.nn.Module):
+    """A module that can be pickled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(2, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.inner(x).relu().sum()
+        return result
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, dict[str, Any]]]:
+    """What torch.compile is given, in place of compiling it."""
+    given: list[tuple[Any, dict[str, Any]]] = []
+
+    def compile_(model: Any = None, **options: Any) -> Any:
+        if model is None:
+            return functools.partial(compile_, **options)
+        given.append((model, options))
+        return model
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    return given
+
+
+@pytest.fixture
+def there(helper: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Selects a device as if it were there, with what its line of the table is to say."""
+
+    def select(kind: str, **changes: Any) -> Any:
+        known = next(device for device in helper._DEVICES if device.type == kind)._replace(**changes)
+        helper._selections[kind] = helper._Selection(known, kind, None)
+        monkeypatch.setenv("AI_DEVICE", kind)
+        return helper
+
+    return select
+
+
+@pytest.mark.parametrize("options", [{}, {"backend": "inductor", "mode": "reduce-overhead"}, {"backend": "eager"}])
+@pytest.mark.parametrize("value", ["", "cuda", "cpu"])
+def test_compile_is_that_of_torch(
+    there: Callable[..., Any],
+    helper: Any,
+    compiled: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    value: str,
+    options: Any,
+) -> None:
+    if value == "cuda":
+        there("cuda")
+    monkeypatch.setenv("AI_DEVICE", value)
+    model = Small()
+    assert helper.compile(model, **options) is model
+    assert helper.compile(**options)(model) is model
+    assert helper.compile_module(model, **options) is model
+    assert [options for _, options in compiled] == [options] * 3
+    assert [given for given, _ in compiled] == [model, model, model._call_impl]
+
+
+def test_compile_takes_the_compiler_of_the_device(there: Callable[..., Any], compiled: list[Any]) -> None:
+    helper, model = there("hpu"), Small()
+    assert helper.compile(model, dynamic=True) is model
+    helper.compile(model, backend="inductor")
+    helper.compile(model, backend=None)
+    helper.compile(model, backend="aot_eager", mode="default")
+    with pytest.warns(UserWarning, match="hpu_backend, the compiler of hpu, does not take mode or options"):
+        helper.compile(model, mode="max-autotune", options={"a": 1}, fullgraph=True)
+    assert [options for _, options in compiled] == [
+        {"dynamic": True, "backend": "hpu_backend"},
+        {"backend": "hpu_backend"},
+        {"backend": "hpu_backend"},
+        {"backend": "aot_eager", "mode": "default"},
+        {"fullgraph": True, "backend": "hpu_backend"},
+    ]
+
+
+def test_modes_go_to_inductor(there: Callable[..., Any], compiled: list[Any]) -> None:
+    there("musa").compile(Small(), mode="reduce-overhead")
+    assert compiled[0][1] == {"mode": "reduce-overhead", "backend": "inductor"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "reason"),
+    [
+        ("mlu", (2, 7), "No compiler for torch.compile is known on mlu"),
+        ("mps", (2, 7), "torch.compile on mps needs torch 2.8"),
+        ("npu", (2, 5), "torch.compile on npu needs torch 2.7"),
+    ],
+)
+def test_without_a_compiler_the_model_stays(
+    there: Callable[..., Any],
+    compiled: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    version: tuple[int, int],
+    reason: str,
+) -> None:
+    helper, model = there(kind), Small()
+    monkeypatch.setattr(helper, "_TORCH", version)
+    with pytest.warns(UserWarning, match=reason):
+        assert helper.compile(model) is model
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it is said once
+        assert helper.compile_module(model) is model
+        assert helper.graph_mode(model) is model
+    assert compiled == []
+
+
+def test_torch_before_compile(there: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch, "compile")
+    monkeypatch.delattr(torch.nn.Module, "compile")
+    helper, model = there("npu"), Small()
+    with pytest.warns(UserWarning, match=r"Compiling needs torch 2\.0"):
+        assert helper.compile(model) is model
+    with pytest.warns(UserWarning, match=r"Compiling needs torch 2\.1"):
+        assert helper.graph_mode(model) is model
+    assert helper.compile(lambda x: x + 1)(1) == 2
+    monkeypatch.delenv("AI_DEVICE")
+    with pytest.raises(AttributeError):
+        helper.compile(model)
+
+
+def test_a_decorator_compiles_at_the_first_call(
+    select: Callable[[str], Any], compiled: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    helper = select("no such device")  # an import must not fail: it is asked for when the function is called
+
+    @helper.compile  # type: ignore[untyped-decorator]
+    def one(x: int) -> int:
+        return x + 1
+
+    @helper.compile(fullgraph=True)  # type: ignore[untyped-decorator]
+    def two(x: int) -> int:
+        return x + 2
+
+    assert one.__name__ == "one"
+    assert compiled == []
+    monkeypatch.setenv("AI_DEVICE", "cpu")
+    assert (one(1), one(2), two(1)) == (2, 3, 3)
+    assert [options for _, options in compiled] == [{}, {"fullgraph": True}]
+
+
+def test_a_decorated_function_is_compiled_with_its_caller(select: Callable[[str], Any]) -> None:
+    helper = select("cpu")
+
+    @helper.compile(backend="eager")  # type: ignore[untyped-decorator]
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    outer = torch.compile(lambda x: inner(x) * 2, backend="eager", fullgraph=True)
+    assert outer(torch.ones(1)).item() == 4
+
+
+def test_graph_mode_stays_out_of_what_was_eager_on_cuda(helper: Any, compiled: list[Any], monkeypatch: Any) -> None:
+    model = Small()
+    for value in ("", "cpu"):
+        monkeypatch.setenv("AI_DEVICE", value)
+        assert helper.graph_mode(model) is model
+    assert compiled == []
+    helper.compile_module(model)
+    assert len(compiled) == 1
+
+
+def test_graph_mode_takes_eager_modules_only(there: Callable[..., Any], compiled: list[Any]) -> None:
+    helper, model = there("hpu"), Small()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # TorchScript is deprecated
+        scripted = torch.jit.trace(Small(), torch.ones(2))  # type: ignore[no-untyped-call]
+    for other in (scripted, "no module", None):
+        assert helper.graph_mode(other) is other
+    assert compiled == []
+    assert helper.graph_mode(helper.graph_mode(model)) is model
+    assert len(compiled) == 1
+    wrapped = Small()
+    wrapped._orig_mod = model
+    assert helper.graph_mode(wrapped) is wrapped
+    assert len(compiled) == 1
+
+
+def test_a_model_in_graph_mode_trains_saves_and_copies_as_before(there: Callable[..., Any]) -> None:
+    seen = []
+
+    def counting(graph: Any, inputs: Any) -> Any:
+        seen.append(graph)
+        return graph.forward
+
+    helper = there("xla", compile_backend=counting)
+    torch.manual_seed(0)
+    model = Small()
+    eager = pickle.loads(pickle.dumps(model))
+    keys, kind = list(model.state_dict()), type(model)
+    assert helper.graph_mode(model) is model
+    x = torch.ones(2)
+    model(x).backward()
+    eager(x).backward()
+    assert len(seen) == 1
+    assert torch.equal(model.inner.weight.grad, eager.inner.weight.grad)
+    assert (list(model.state_dict()), type(model)) == (keys, kind)
+    for copied in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert torch.equal(copied(x), eager(x))
+    assert len(seen) == 1  # a copy is eager again
+
+
+def test_devices_of_a_list(select: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("cpu", "cuda", "cuda:1", None, torch.device("meta"))
+    helper = select("")
+    assert helper.devices(names) == list(names)
+    monkeypatch.setenv("AI_DEVICE", "cpu")
+    assert helper.devices(["cpu", "cuda", "cuda:1"]) == ["cpu"]
+    monkeypatch.setenv("AI_DEVICE", "npu:1")  # no such device is here, and none is asked for
+    assert helper.devices(names) == ["cpu", "npu", "npu:1", None, torch.device("meta")]
+    monkeypatch.setenv("AI_DEVICE", "mps")
+    assert helper.devices(names) == ["cpu", "mps", None, torch.device("meta")]
+    monkeypatch.setenv("AI_DEVICE", "auto")
+    assert helper.devices(["cpu", "cuda"]) == list(dict.fromkeys(["cpu", helper.device_type()]))
+    monkeypatch.setenv("AI_DEVICE", "gpu0")
+    with pytest.raises(RuntimeError, match="names no device"):
+        helper.devices(names)
+
+
 # -- What AI_DEVICE may say ----------------------------------------------------------------------------------------
 
 
@@ -865,13 +1092,14 @@ IN_TORCH_1_13 = """
     torch.FloatTensor torch.Tensor torch.UntypedStorage torch.__version__ torch.__version__.split torch.amp
     torch.autocast torch.backends torch.bfloat16 torch.cuda torch.cuda.OutOfMemoryError torch.cuda.amp
     torch.cuda.amp.GradScaler torch.cuda.device_of torch.cuda.is_available torch.cuda.nvtx torch.cuda.nvtx.range
-    torch.default_generator torch.device torch.dtype torch.get_rng_state torch.ones torch.profiler
+    torch.default_generator torch.device torch.dtype torch.get_rng_state torch.jit torch.jit.ScriptModule torch.ones
+    torch.profiler
     torch.profiler.ProfilerActivity torch.random torch.random.fork_rng torch.set_default_dtype
     torch.set_default_tensor_type torch.set_rng_state
 """
 """Names that torch 1.13.1 has, as far as the helper spells them out."""
 
-GUARDED = {"torch.set_default_device": "2.0"}
+GUARDED = {"torch.compile": "2.0", "torch.set_default_device": "2.0"}
 """Names that came later, behind a test in the helper."""
 
 IN_TORCH_CUDA_1_13 = """

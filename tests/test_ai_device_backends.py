@@ -85,6 +85,43 @@ def test_npu_is_loaded_at_the_first_call_and_forwarded_to(tmp_path: Path) -> Non
     run(write_plugin(tmp_path, "npu"), script, AI_DEVICE="ascend")
 
 
+def test_npu_compiles_with_the_backend_of_the_table(tmp_path: Path) -> None:
+    script = """
+        import torch
+        import ai_device
+
+        given = []
+
+        def compile_(model=None, **options):
+            given.append(options)
+            return model
+
+        torch.compile = compile_
+        net = torch.nn.Linear(2, 1)
+
+        @ai_device.compile
+        def double(x):
+            return 2 * x
+
+        assert given == [] and double(2) == 4 and given == [{"backend": "inductor"}]
+        assert ai_device.compile(net, dynamic=False) is net and ai_device.graph_mode(net) is net
+        assert given[1:] == [{"dynamic": False, "backend": "inductor"}, {"backend": "inductor"}]
+        assert sorted(net.state_dict()) == ["bias", "weight"]
+        """
+    run(write_plugin(tmp_path, "npu"), script, AI_DEVICE="ascend")
+
+
+def test_a_list_of_devices_does_not_load_the_plugin(tmp_path: Path) -> None:
+    script = """
+        import sys
+        import ai_device
+
+        assert ai_device.devices(["cpu", "cuda", "cuda:1"]) == ["cpu", "npu", "npu:1"]
+        assert "torch_npu" not in sys.modules
+        """
+    run(write_plugin(tmp_path, "npu"), script, AI_DEVICE="ascend")
+
+
 def test_what_npu_lacks_is_silent_or_explained(tmp_path: Path) -> None:
     script = """
         import torch

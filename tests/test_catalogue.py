@@ -14,7 +14,7 @@ from conversion import both_ways, converted, rules_of
 
 from codemods.catalogue import Example, Rule, load_catalogue, load_kinds
 from codemods.engine.companions import convert_companion
-from codemods.engine.convert import Conversion
+from codemods.engine.convert import Conversion, Options
 from codemods.findings import Finding, Tier
 from codemods.source.document import Document
 
@@ -35,20 +35,20 @@ each_example_beside = pytest.mark.parametrize(("rule", "example"), tuple(_cases(
 
 @each_example
 def test_before_becomes_after(rule: Rule, example: Example) -> None:
-    conversion = converted(example.before)
+    conversion = converted(example.before, options=_options(example))
     assert conversion.after.decode() == example.after
     assert (rule.code in rules_of(conversion)) == example.finding
 
 
 @each_example
 def test_both_ways_agree(rule: Rule, example: Example) -> None:
-    both_ways(example.before)
+    both_ways(example.before, options=_options(example))
 
 
 @each_example
 def test_after_parses_and_converts_to_itself(rule: Rule, example: Example) -> None:
     ast.parse(example.after)
-    again = converted(example.after)
+    again = converted(example.after, options=_options(example))
     assert again.after.decode() == example.after
     assert not again.applied
 
@@ -56,23 +56,24 @@ def test_after_parses_and_converts_to_itself(rule: Rule, example: Example) -> No
 @each_example
 def test_line_ends_of_windows(rule: Rule, example: Example) -> None:
     before, after = (text.replace("\n", "\r\n").encode() for text in (example.before, example.after))
-    assert both_ways(before).after == after
+    assert both_ways(before, options=_options(example)).after == after
 
 
 @each_example
 def test_byte_order_mark(rule: Rule, example: Example) -> None:
-    conversion = both_ways(codecs.BOM_UTF8 + example.before.encode())
+    conversion = both_ways(codecs.BOM_UTF8 + example.before.encode(), options=_options(example))
     assert conversion.after == codecs.BOM_UTF8 + example.after.encode()
 
 
 @each_example
 def test_tabs(rule: Rule, example: Example) -> None:
-    assert both_ways(_tabbed(example.before)).after.decode() == _tabbed(example.after)
+    assert both_ways(_tabbed(example.before), options=_options(example)).after.decode() == _tabbed(example.after)
 
 
 @each_example
 def test_no_last_line_end(rule: Rule, example: Example) -> None:
-    assert both_ways(example.before.rstrip("\n")).after.decode() == example.after.rstrip("\n")
+    conversion = both_ways(example.before.rstrip("\n"), options=_options(example))
+    assert conversion.after.decode() == example.after.rstrip("\n")
 
 
 @each_example
@@ -84,7 +85,7 @@ def test_inside_a_function(rule: Rule, example: Example) -> None:
         pytest.skip("imports are all there is")
     if not _means_the_same_in_a_function(before_body):
         pytest.skip("module level is what the example is about")
-    result = both_ways(before_head + _in_method(before_body)).after.decode()
+    result = both_ways(before_head + _in_method(before_body), options=_options(example)).after.decode()
     assert _one_blank_line(result) == _one_blank_line(after_head + _in_method(after_body))
 
 
@@ -146,9 +147,13 @@ def test_the_examples_show_what_the_tier_says(rule: Rule) -> None:
 
 def _findings(example: Example) -> Sequence[Finding]:
     if example.is_python:
-        return converted(example.before).findings
+        return converted(example.before, options=_options(example)).findings
     conversion = companion(example.file, example.before.encode())
     return conversion.findings if conversion else ()
+
+
+def _options(example: Example) -> Options:
+    return Options(families=example.options)
 
 
 def _code_and_name(file: Path) -> tuple[str, str]:

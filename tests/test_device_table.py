@@ -89,6 +89,17 @@ def test_what_was_not_seen_is_marked() -> None:
             assert one.autocast_default in one.autocast_dtypes
 
 
+def test_compilers_are_as_known() -> None:
+    known = {one.type: (one.compile_backend, one.compile_since) for one in load_devices() if not one.cuda_compatible}
+    assert known["npu"] == ("inductor", "2.7")
+    assert known["hpu"] == ("hpu_backend", "")
+    assert known["mlu"] == ("", "")
+    for one in load_devices():
+        assert bool(one.compile_backend) <= bool(one.compile_backends)
+        assert (one.torchscript != "unknown") or not one.is_verified("torchscript")
+        assert one.is_verified("compile_backends") or not one.is_verified("compile_backend")
+
+
 def test_counterparts_of_variables() -> None:
     assert device("ascend").env["CUDA_LAUNCH_BLOCKING"] == "ASCEND_LAUNCH_BLOCKING"
     assert device("cambricon").env["CUDA_LAUNCH_BLOCKING"] == ""
@@ -165,6 +176,9 @@ def test_the_words_of_the_variable_itself_are_taken(folder: Path, alias: str) ->
         ('confidence = "high"', 'confidence = "sure"', "confidence must be one of high, medium, low"),
         ('grad_scaler = "vendor"', 'grad_scaler = "own"', "grad_scaler must be one of torch, vendor, none"),
         ('autoload_since = "2.5"', 'autoload_since = "new"', "autoload_since must be a version of torch"),
+        ('torchscript = "yes"', 'torchscript = "maybe"', "torchscript must be one of yes, no, unknown"),
+        ('compile_since = "2.7"', 'compile_since = "new"', "compile_since must be a version of torch"),
+        ('compile_backend = "inductor"', 'compile_backend = "own"', "compile_backend must be one of compile_backends"),
         ('"env.NCCL_SOCKET_IFNAME"', '"env.NCCL_NOTHING"', "unverified names 'env.NCCL_NOTHING'"),
         ('"ascend", "npu"', '"ascend"', "aliases must hold the type 'npu'"),
         ('NCCL_BUFFSIZE = "HCCL_BUFFSIZE"', "NCCL_BUFFSIZE = 1", "env must be a table of strings"),

@@ -132,7 +132,7 @@ def test_the_settings_are_read(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(settings, encoding="utf-8")
     config = Config.load(tmp_path)
     unset = Config(root=tmp_path)
-    fields = ("select", "ignore", "exclude", "tier", "helper", "helper_name")
+    fields = ("select", "ignore", "exclude", "tier", "tests", "graph", "helper", "helper_name")
     assert all(getattr(config, name) != getattr(unset, name) for name in fields)
 
 

@@ -9,8 +9,9 @@ import pytest
 from conversion import both_ways, converted
 
 from codemods.analysis.scan import load_triggers
-from codemods.catalogue import load_catalogue
+from codemods.catalogue import Example, load_catalogue
 from codemods.cuda_api import load_cuda_api, load_packages
+from codemods.engine.convert import Options
 
 TRIGGERS = load_triggers()
 
@@ -18,20 +19,27 @@ TRIGGERS = load_triggers()
 def _examples() -> Iterator[object]:
     for rule in load_catalogue().values():
         for number, example in enumerate(rule.examples):
-            if example.finding:
-                yield pytest.param(example.before, id=f"{rule.code}-{number}")
+            if example.finding and example.is_python:
+                yield pytest.param(example, id=f"{rule.code}-{number}")
 
 
-@pytest.mark.parametrize("source", tuple(_examples()))
-def test_files_of_which_a_rule_speaks_are_opened(source: str) -> None:
-    assert TRIGGERS.mentioned_in(source.encode())
+@pytest.mark.parametrize("example", tuple(_examples()))
+def test_files_of_which_a_rule_speaks_are_opened(example: Example) -> None:
+    assert load_triggers(example.options).mentioned_in(example.before.encode())
 
 
-@pytest.mark.parametrize("source", tuple(_examples()))
-def test_each_finding_lies_in_a_statement_that_holds_a_place(source: str) -> None:
+@pytest.mark.parametrize("example", tuple(_examples()))
+def test_each_finding_lies_in_a_statement_that_holds_a_place(example: Example) -> None:
     """Statement-wise and whole-module conversion agree, and every single statement shows its findings alone."""
-    whole = converted(source, whole_module=True)
-    assert both_ways(source).findings == whole.findings
+    options = Options(families=example.options)
+    whole = converted(example.before, whole_module=True, options=options)
+    assert both_ways(example.before, options=options).findings == whole.findings
+
+
+@pytest.mark.parametrize("text", ["@torch.compile\ndef f(x):\n    return x\n", "net = torch.jit.script(net)\n"])
+def test_graph_mode_is_looked_for_only_where_it_was_asked_for(text: str) -> None:
+    assert not TRIGGERS.mentioned_in(text.encode())
+    assert load_triggers(frozenset({"graph"})).mentioned_in(text.encode())
 
 
 @pytest.mark.parametrize("package", tuple(load_packages()))

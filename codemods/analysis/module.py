@@ -83,9 +83,10 @@ class Module:
 
     @cached_property
     def is_test(self) -> bool:
-        """Whether the file holds tests by its place or name."""
-        name = self.path.name
-        return name.startswith(("test_", "conftest")) or name.endswith("_test.py") or "tests" in self.path.parts
+        """Whether the file holds tests, by its name or by what it imports."""
+        by_name = self.path.name.startswith(("test_", "conftest")) or self.path.name.endswith(("_test.py", "tests.py"))
+        frameworks = ("pytest", "unittest", "torch.testing")
+        return by_name or any(True for framework in frameworks for _ in self.names.imported_as(framework))
 
 
 def parse(path: Path, text: str) -> ast.Module:

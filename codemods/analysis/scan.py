@@ -51,10 +51,15 @@ class Triggers:
 
 
 @cache
-def load_triggers() -> Triggers:
-    """The triggers of ``rules/triggers.toml``, compiled."""
+def load_triggers(families: frozenset[str] = frozenset()) -> Triggers:
+    """The triggers of ``rules/triggers.toml``, compiled.
+
+    Args:
+        families: the families of rules that are off unless asked for, and were; each has triggers of its own
+    """
     data = read_rules("triggers.toml")
-    words: list[str] = data["words"]
+    added = [data["families"][family] for family in sorted(families)]
+    words: list[str] = [*data["words"], *(word for triggers in added for word in triggers["words"])]
     names = "|".join(re.escape(name) for name in data["packages"])
     earlier = r"(?:[\w.]+(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*)*"
     return Triggers(

@@ -25,6 +25,8 @@ from codemods.findings import Tier
 @click.option("--select", multiple=True, metavar="CODES", help="Only these rules (codes or prefixes, comma separated).")
 @click.option("--ignore", multiple=True, metavar="CODES", help="All but these rules.")
 @click.option("--tier", type=click.Choice(["safe", "review"]), help="How certain an edit must be.  [default: review]")
+@click.option("--tests", is_flag=True, help="Convert conditions and devices of tests, too.")
+@click.option("--graph", is_flag=True, help="Convert torch.compile and what goes with it, too.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: by the amount of work]")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Leave these paths out, even when they are named.")
@@ -75,6 +77,7 @@ def _request(paths: tuple[Path, ...], options: dict[str, Any]) -> Request:
         tier=Tier[(options["tier"] or config.tier).upper()],
         select=select,
         ignore=ignore,
+        families=frozenset(name for name in ("tests", "graph") if options[name] or getattr(config, name)),
         helper=options["helper"] or config.helper,
         helper_name=options["helper_name"] or config.helper_name,
         jobs=options["jobs"],

@@ -113,7 +113,10 @@ def convert_module(
         SourceError: it cannot be read, or changed safely
     """
     helper = helper.renamed(imports.choose_name(module, helper.name))
-    found = [*rewrite(module, project, helper.name, helper.module, whole_module=whole_module), *besides]
+    found = [
+        *rewrite(module, project, helper.name, helper.module, options.families, whole_module=whole_module),
+        *besides,
+    ]
     findings = tuple(sorted(filter(options.wants, found), key=lambda finding: finding.start))
     if document.path.name == "setup.py":
         findings = tuple(_reported_only(finding) for finding in findings)  # it is run where the helper is not

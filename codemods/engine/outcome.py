@@ -27,6 +27,8 @@ class Options:
     """Prefixes of rule codes; empty selects all."""
     ignore: tuple[str, ...] = ()
     """Prefixes of rule codes that are left out."""
+    families: frozenset[str] = frozenset()
+    """The families of rules that are off unless asked for, and were: ``tests``, ``graph``."""
 
     def wants(self, finding: Finding) -> bool:
         """Whether a finding is among the selected rules."""
@@ -46,6 +48,8 @@ class Request:
     tier: Tier = Tier.REVIEW
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    families: frozenset[str] = frozenset()
+    """The families of rules that are off unless asked for, and were: ``tests``, ``graph``."""
     helper: str | None = None
     """A module of the repository to use instead of writing a helper."""
     helper_name: str = "ai_device"
@@ -55,7 +59,7 @@ class Request:
     @property
     def options(self) -> Options:
         """What of this holds for each file alike."""
-        return Options(self.tier, self.select, self.ignore)
+        return Options(self.tier, self.select, self.ignore, self.families)
 
 
 @dataclass

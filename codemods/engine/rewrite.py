@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -20,7 +20,7 @@ from codemods.analysis.statements import Slice
 from codemods.findings import Finding
 from codemods.source.document import SourceError
 from codemods.transformers import CODEMODS
-from codemods.transformers.base import Context, Draft
+from codemods.transformers.base import Codemod, Context, Draft
 from codemods.transformers.composition import Composition
 
 _ALIASED = ("torch.cuda", "torch.backends.cuda", "torch.backends.cudnn", "torch.random", "torch.fft")
@@ -29,22 +29,31 @@ _SPELLED_OUT = ("torch.nn", "torch.nn.functional", "torch.optim", "torch.distrib
 
 
 def rewrite(
-    module: Module, project: Project, helper: str, helper_module: str, *, whole_module: bool = False
+    module: Module,
+    project: Project,
+    helper: str,
+    helper_module: str,
+    families: frozenset[str] = frozenset(),
+    *,
+    whole_module: bool = False,
 ) -> list[Finding]:
     """What the rules find in a module, in the order of the text.
 
     Args:
         helper: the local name of the helper
         helper_module: the helper as ``from ... import`` names it
+        families: the families of rules that are off unless asked for, and were
         whole_module: give libcst the module as a whole
 
     Raises:
         SourceError: libcst cannot read the text
     """
-    context = Context(module, project, helper, helper_module)
-    composition = Composition(context, [codemod(context) for codemod in CODEMODS])
+    context = Context(module, project, helper, helper_module, families)
+    codemods = [codemod(context) for codemod in CODEMODS if not codemod.family or codemod.family in families]
+    composition = Composition(context, codemods)
     try:
-        if whole_module or not _by_statements(composition, module):
+        places = _places(module, project, codemods, families)
+        if whole_module or not _by_statements(composition, module, places):
             context.drafts.clear()
             _as_a_whole(composition, module)
     except RecursionError:
@@ -66,9 +75,8 @@ def _finding_in_group(draft: Draft, module: Module, helper: str) -> Finding:
     return draft.finding(module, helper)
 
 
-def _by_statements(composition: Composition, module: Module) -> bool:
+def _by_statements(composition: Composition, module: Module, places: list[int]) -> bool:
     """Visits the statements that hit; false if one of them cannot be read on its own."""
-    places = _places(module, composition.context.project)
     for piece in module.statements.slices(places):
         tree = _parsed(piece, module.utf8)
         if tree is None:
@@ -101,13 +109,14 @@ def _cannot_be_lost(text: str) -> bool:
     return "\r" not in text and "\f" not in text and "\\\n" not in text
 
 
-def _places(module: Module, project: Project) -> list[int]:
-    """Offsets that the codemods should see: trigger words, and uses of names for something of CUDA."""
+def _places(module: Module, project: Project, codemods: Sequence[Codemod], families: frozenset[str]) -> list[int]:
+    """Offsets that the codemods should see: trigger words, uses of names for something of CUDA, and others."""
     names = module.names.aliases(_ALIASED, besides=_SPELLED_OUT)
     names |= index_variables(module.names) | index_parameters(module.names, project.index_arguments)
     uses = [offset for name, offset in module.names.uses if name in names]
     made = module.names.offsets_of(module.device_variables)
-    return sorted({*load_triggers().offsets(module.utf8), *uses, *made, *_settings(module, project)})
+    own = (offset for codemod in codemods for offset in codemod.places())
+    return sorted({*load_triggers(families).offsets(module.utf8), *uses, *made, *own, *_settings(module, project)})
 
 
 def _settings(module: Module, project: Project) -> Iterator[int]:

@@ -42,7 +42,7 @@ def _read_hits(
 
     The files beside them are added to ``companions`` with their kinds, everything else is sorted into the outcome.
     """
-    triggers = load_triggers()
+    triggers = load_triggers(request.families)
     for item in _asked_for(request, repository):
         if isinstance(item, Skipped):
             outcome.skipped.append(item)

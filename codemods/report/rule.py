@@ -20,6 +20,8 @@ _TIERS = {
 def markdown(rule: Rule) -> str:
     """The rule as Markdown, with its examples as diffs."""
     parts = [f"# {rule.code} {rule.name}", f"{rule.title[0].upper()}{rule.title[1:]}.", f"Tier: {_TIERS[rule.tier]}."]
+    if rule.option:
+        parts.append(f"Off unless asked for: `uncuda convert --{rule.option}`.")
     parts.append(rule.why)
     parts += [_example(example) for example in rule.examples]
     if rule.references:

@@ -73,6 +73,8 @@ class _Device(NamedTuple):
     single_device: bool = False  # there is only one, without an index
     host_memory: bool = False  # its memory is that of the machine
     auto: bool = True  # AI_DEVICE=auto may choose it
+    compile_backend: str = "inductor"  # of torch.compile, '' where it has none
+    compile_since: str = ""
 
 
 # >>> device table, generated
@@ -88,12 +90,14 @@ _DEVICES = (
     _Device(
         type="mps", title="Apple GPU", aliases="mps apple metal m1 m2 m3 m4 mac apple_mps",
         install="torch for macOS on Apple silicon", backend="gloo", autocast_since="2.5", grad_scaler_since="2.8",
-        pin_memory=False, legacy_tensors=False, single_device=True, host_memory=True, profiler_activity=""),
+        pin_memory=False, legacy_tensors=False, single_device=True, host_memory=True, compile_since="2.8",
+        profiler_activity=""),
     _Device(
         type="npu", title="Huawei Ascend NPU",
         aliases="ascend npu huawei hw cann atlas 910a 910b 910c 950dt 昇腾 shengteng", plugin="torch_npu",
         install="pip install torch-npu, in the version that matches torch", monitor="npu-smi", backend="hccl",
-        grad_scaler="vendor", mask="ASCEND_RT_VISIBLE_DEVICES", profiler_activity="NPU PrivateUse1"),
+        grad_scaler="vendor", compile_since="2.7", mask="ASCEND_RT_VISIBLE_DEVICES",
+        profiler_activity="NPU PrivateUse1"),
     _Device(
         type="supa", title="Biren GPU", aliases="biren supa birensupa br100 br104 br106 br166 br2xx 壁仞 bi_ren",
         plugin="torch_supa",
@@ -102,7 +106,7 @@ _DEVICES = (
     _Device(
         type="mlu", title="Cambricon MLU", aliases="cambricon mlu mlu370 mlu590 mlu580 neuware bang 寒武纪 hanwuji",
         plugin="torch_mlu", install="the torch_mlu wheel of the vendor that matches torch (torch_mlu-X+torchY)",
-        monitor="cnmon", backend="cncl", profiler_activity="MLU PrivateUse1"),
+        monitor="cnmon", backend="cncl", compile_backend="", profiler_activity="MLU PrivateUse1"),
     _Device(
         type="gcu", title="Enflame GCU", aliases="enflame gcu tops topsrider s60 l600 t20 i20 燧原 suiyuan",
         plugin="torch_gcu", install="torch_gcu from the vendor's TopsRider package", monitor="efsmi", backend="eccl",
@@ -111,15 +115,15 @@ _DEVICES = (
         type="hpu", title="Intel Gaudi HPU", aliases="gaudi gaudi2 gaudi3 hpu habana synapse",
         plugin="habana_frameworks.torch", install="habana-torch-plugin from the vendor's Gaudi software",
         monitor="hl-smi", backend="hccl", backend_import="habana_frameworks.torch.distributed.hccl", grad_scaler="none",
-        autocast="bfloat16", profiler_activity="HPU"),
+        compile_backend="hpu_backend", autocast="bfloat16", profiler_activity="HPU"),
     _Device(
         type="cuda", title="Hygon DCU",
         aliases="dcu hygon dtk hcu k100 k100_ai z100 bw bw1000 海光 haiguang sugon hygon_dcu",
-        install="the ROCm/DTK build of torch of the vendor", monitor="hy-smi"),
+        install="the ROCm/DTK build of torch of the vendor", monitor="hy-smi", compile_backend=""),
     _Device(
         type="cuda", title="Iluvatar CoreX GPU",
         aliases="iluvatar corex ixuca bi bi100 bi150 bi-v100 bi-v150 mr-v100 天数智芯 tianshu",
-        install="the torch X+corex.Y build of the vendor", monitor="ixsmi"),
+        install="the torch X+corex.Y build of the vendor", monitor="ixsmi", compile_backend=""),
     _Device(
         type="xpu", title="Intel GPU",
         aliases="xpu intel intel_gpu arc pvc max1550 bmg battlemage oneapi sycl intel_xpu",
@@ -130,7 +134,7 @@ _DEVICES = (
     _Device(
         type="cuda", title="Kunlunxin XPU",
         aliases="kunlun kunlunxin klx xmlir p800 r200 r300 r310p k200 昆仑芯 baidu_xpu", plugin="torch_xmlir",
-        install="the xpytorch installer of the vendor", monitor="xpu-smi"),
+        install="the xpytorch installer of the vendor", monitor="xpu-smi", compile_backend=""),
     _Device(
         type="cuda", title="MetaX GPU", aliases="metax maca mxmaca mxgpu mxc500 c500 c550 c588 n260 沐曦 muxi",
         install="the MACA build of torch of the vendor", monitor="mx-smi"),
@@ -142,12 +146,12 @@ _DEVICES = (
     _Device(
         type="cuda", title="T-Head PPU",
         aliases="ppu thead t-head t_head zhenwu 真武 平头哥 pingtouge 810e aliyun_ppu thead_ppu",
-        install="the torch build of the vendor's PPU SDK", monitor="ppu-smi"),
+        install="the torch build of the vendor's PPU SDK", monitor="ppu-smi", compile_backend=""),
     _Device(
         type="xla", title="Google TPU (XLA)", aliases="tpu xla google v4 v5e v5p v6e xla_tpu", namespace="torch_xla",
         plugin="torch_xla", install="pip install torch-xla", backend="xla",
         backend_import="torch_xla.distributed.xla_backend", grad_scaler="none", pin_memory=False, legacy_tensors=False,
-        single_device=True, auto=False, autocast="bfloat16", profiler_activity=""),
+        single_device=True, auto=False, compile_backend="openxla", autocast="bfloat16", profiler_activity=""),
 )
 # fmt: on
 # <<< device table
@@ -550,6 +554,25 @@ def backend_choices(choices: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*choices, backend()]))
 
 
+def devices(names: Iterable[Any]) -> list[Any]:
+    """A list of devices, such as those of a parametrised test, with CUDA's replaced by the selected one, each once.
+
+    Strings stay strings, and what is no string stays what it is. Whether the device is there is not asked.
+    """
+    value = os.environ.get("AI_DEVICE", "").strip()
+    if not value:
+        return list(names)
+    known = _selected().device if value.lower() == "auto" else _parse(value)[0]
+    replaced: list[Any] = []
+    for name in names:
+        kind, colon, index = name.partition(":") if isinstance(name, str) else ("", "", "")
+        if kind == "cuda":
+            name = known.type if known.single_device else known.type + colon + index
+        if not isinstance(name, str) or name not in replaced:
+            replaced.append(name)
+    return replaced
+
+
 def map_location() -> Any:
     """The ``map_location`` of a ``torch.load`` that had none.
 
@@ -892,6 +915,94 @@ def _pages(name: str) -> int:
     """Memory of the machine in bytes, 0 where the operating system does not tell."""
     known = name in getattr(os, "sysconf_names", {})
     return os.sysconf(name) * os.sysconf("SC_PAGE_SIZE") if known else 0
+
+
+# -- Graph mode ----------------------------------------------------------------------------------------------------
+
+
+def compile(model: Any = None, **options: Any) -> Any:
+    """``torch.compile`` for the selected device, as a call or as a decorator.
+
+    Where no backend or 'inductor' is asked for, the device's own compiler is taken; any other stays. What a device
+    without a compiler, or torch before 2.0, is given comes back as it is, with one warning. A function is compiled when
+    it is first called, because decorators run at import.
+    """
+    if not os.environ.get("AI_DEVICE", "").strip():
+        return torch.compile(model, **options)
+    if model is None:
+        return functools.partial(compile, **options)
+    if isinstance(model, (type, torch.nn.Module)):
+        return _compiled(model, options)
+    return _compiled_when_called(model, options)
+
+
+def compile_module(module: torch.nn.Module, **options: Any) -> torch.nn.Module:
+    """``module.compile(...)`` for the selected device: as ``compile``, in place, so that class and state dict stay."""
+    given: dict[str, Any] | None = options
+    if os.environ.get("AI_DEVICE", "").strip():
+        given = _compile_options(options, "2.1", hasattr(torch.nn.Module, "compile"))
+    if given is not None:
+        module.compile(**given)
+    return module
+
+
+def graph_mode(model: Any) -> Any:
+    """A model that runs eagerly on CUDA, compiled in place for the selected device; class and state dict stay.
+
+    While AI_DEVICE is unset and on the CPU it stays as it is, and so does what is no module, or is compiled or scripted
+    already.
+    """
+    selected = _selected()
+    is_eager = isinstance(model, torch.nn.Module) and not isinstance(model, torch.jit.ScriptModule)
+    is_compiled = hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None
+    if selected.value and selected.device is not _CPU and is_eager and not is_compiled:
+        compile_module(model)
+    return model
+
+
+def _compiled(model: Any, options: dict[str, Any]) -> Any:
+    given = _compile_options(options, "2.0", hasattr(torch, "compile"))
+    return model if given is None else torch.compile(model, **given)
+
+
+def _compile_options(options: dict[str, Any], needs: str, is_in_torch: bool) -> dict[str, Any] | None:
+    """The options of ``torch.compile`` for the selected device; None, with a warning, where it cannot compile."""
+    known = _selected().device
+    takes_own = known.type not in ("cuda", "cpu") and options.get("backend") in (None, "inductor")
+    reason = ""
+    if not is_in_torch:
+        reason = f"Compiling needs torch {needs}"
+    elif takes_own and not known.compile_backend:
+        reason = f"No compiler for torch.compile is known on {known.type}"
+    elif takes_own and not _torch_is(known.compile_since):
+        reason = f"torch.compile on {known.type} needs torch {known.compile_since}"
+    if reason:
+        _warn_once(f"{reason}: it runs eagerly.")
+        return None
+    return _with_backend(options, known) if takes_own else options
+
+
+def _with_backend(options: dict[str, Any], known: _Device) -> dict[str, Any]:
+    dropped = [name for name in ("mode", "options") if options.get(name) is not None]
+    if known.compile_backend == "inductor" or not dropped:
+        return {**options, "backend": known.compile_backend}
+    _warn_once(f"{known.compile_backend}, the compiler of {known.type}, does not take {' or '.join(dropped)}.")
+    return {**{name: options[name] for name in options if name not in dropped}, "backend": known.compile_backend}
+
+
+def _compiled_when_called(function: Any, options: dict[str, Any]) -> Any:
+    is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+    compiled: list[Any] = []
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if is_compiling is not None and is_compiling():  # a compiled caller takes it in as it is
+            return function(*args, **kwargs)
+        if not compiled:
+            compiled.append(_compiled(function, options))
+        return compiled[0](*args, **kwargs)
+
+    return call
 
 
 # -- Streams, events and markers -----------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ _DEFAULTS = {
     "single_device": False,
     "host_memory": False,
     "auto": True,
+    "compile_backend": "inductor",
+    "compile_since": "",
 }
 """The fields that the helper knows under the same name, with its defaults."""
 

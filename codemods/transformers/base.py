@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar, cast
+from functools import cached_property
+from typing import ClassVar, TypeVar, cast
 
 import libcst as cst
 from libcst.metadata import CodeSpan
@@ -23,6 +24,8 @@ from codemods.analysis.project import Project
 from codemods.catalogue import Rule, load_catalogue
 from codemods.findings import Finding, Tier
 from codemods.source.edits import Edit
+from codemods.transformers.cuda_tests import CudaTests
+from codemods.transformers.device_lists import DeviceLists
 from codemods.transformers.regions import Region, region_at
 
 Node = TypeVar("Node", bound=cst.CSTNode)
@@ -38,12 +41,28 @@ class Context:
     """Local name of the helper in this file."""
     helper_module: str
     """The module as an ``import ... from`` names it, e.g. ``.ai_device``."""
+    families: frozenset[str] = frozenset()
+    """The families of rules that are off unless asked for, and were."""
     ancestors: list[cst.CSTNode] = field(default_factory=list)
     spans: Mapping[cst.CSTNode, CodeSpan] = field(default_factory=dict)
     base: int = 0
     """Byte offset of the text that ``spans`` refers to."""
     drafts: list[Draft] = field(default_factory=list)
     catalogue: Mapping[str, Rule] = field(default_factory=load_catalogue)
+
+    @cached_property
+    def tests(self) -> CudaTests | None:
+        """The tests of the file, where they were asked for."""
+        return CudaTests(self.module, self.project.top_level) if "tests" in self.families else None
+
+    @cached_property
+    def device_lists(self) -> DeviceLists | None:
+        """The devices that the tests of the file run on, where they were asked for."""
+        return DeviceLists(self.module, self.tests) if self.tests is not None else None
+
+    def test_obstacle(self, offset: int) -> str:
+        """Why the condition of a test stays as it is; empty where tests were not asked for."""
+        return self.tests.obstacle(offset) if self.tests is not None else ""
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """Byte offsets of a node of the tree that is being visited."""
@@ -86,9 +105,16 @@ class Draft:
 class Codemod(cst.CSTTransformer):
     """Base of all codemods: one family of idioms each."""
 
+    family: ClassVar[str] = ""
+    """The option that switches the codemod on; empty for those that are always on."""
+
     def __init__(self, context: Context) -> None:
         super().__init__()
         self.context = context
+
+    def places(self) -> Iterable[int]:
+        """Offsets of statements that it has to see, where no word in them tells."""
+        return ()
 
     # -- reports and replacements ---------------------------------------------------------------------------------
 
@@ -119,7 +145,7 @@ class Codemod(cst.CSTTransformer):
         region = self.region(original)
         if region is not None:
             if not any(draft.start == start and draft.rule == region.rule for draft in self.context.drafts):
-                self.report(region.rule, original, tier=region.tier)
+                self.report(region.rule, original, region.detail, tier=region.tier)
             return original
         known = self.context.catalogue[rule]
         tier = known.tier if tier is None else tier
@@ -128,8 +154,9 @@ class Codemod(cst.CSTTransformer):
         return cast(Node, replacement)
 
     def region(self, node: cst.CSTNode) -> Region | None:
-        """The scripted function, kernel or CUDA-only test around a node."""
-        return region_at(self.context.module, self.offset(node))
+        """The scripted function, kernel or test that stays around a node."""
+        tests = self.context.tests
+        return region_at(self.context.module, self.offset(node), tests.obstacle_of if tests else None)
 
     # -- where a node stands and what it means --------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import libcst as cst
 
 from codemods.cuda_api import CudaName, load_cuda_api
 from codemods.findings import Tier
+from codemods.transformers import graph_facts
 from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.roles import Role, device_role
 
@@ -128,6 +129,8 @@ class CudaFunctions(Codemod):
             parts.append(f"nearest equivalent: {known.equivalent}")
         if known.renamed:
             parts.append("other names: " + ", ".join(f"torch.{d}.{n}" for d, n in known.renamed.items()))
+        if "graph" in self.context.families and "graph" in known.name.lower():
+            parts.append(graph_facts.graphs())
         self.report("UC503", original, "; ".join(part for part in parts if part))
 
     def _report_unknown(self, original: cst.CSTNode, name: str) -> None:

@@ -50,8 +50,9 @@ class DeviceLiterals(Codemod):
             return self.rewrite("UC206", original, self._text(original, device))
         if role is Role.TYPE:
             return self.rewrite(rule, original, self.call_helper("device_type"))
-        if role is Role.UNKNOWN:
-            self.report("UC109", original)
+        lists = self.context.device_lists
+        if role is Role.UNKNOWN and (lists is None or self.offset(original) not in lists.covered):
+            self.report("UC109", original, lists.kept.get(self.offset(original), "") if lists is not None else "")
         return updated
 
     def _text(self, original: cst.BaseExpression, device: CudaDevice) -> cst.BaseExpression:

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.analysis.names import dotted_name as ast_dotted_name
 from codemods.cuda_api import load_packages
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.comparisons import follows
 from codemods.transformers.expressions import CudaDevice, cuda_device, string_value
-from codemods.transformers.regions import decides_tests, is_test_condition
+from codemods.transformers.regions import call_name, decides_tests, is_skip, is_test_condition
 from codemods.transformers.roles import Role, device_role
 
 _AVAILABLE = "torch.cuda.is_available"
@@ -103,8 +102,8 @@ class Guards(Codemod):
     def _availability(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
         if original.args:
             return updated
-        if self._decides_a_test():
-            self.report("UC807", original)
+        if self._decides_a_test(original):
+            self.report("UC807", original, self.context.test_obstacle(self.offset(original)))
             return updated
         gate = self._cuda_only_gate(original)
         if gate:
@@ -130,8 +129,10 @@ class Guards(Codemod):
         statement = self._if_statement()
         return statement is not None and "torch.cuda." in _source(statement, self.context.module.text)
 
-    def _decides_a_test(self) -> bool:
+    def _decides_a_test(self, original: cst.Call) -> bool:
         """``if not torch.cuda.is_available(): pytest.skip()``, and flags that stand in the conditions of tests."""
+        if self.context.tests is not None and self.context.tests.decided_at(self.offset(original)) is not None:
+            return True
         if any(isinstance(a, cst.Call) and is_test_condition(dotted_name(a.func)) for a in self.context.ancestors):
             return True
         assignment = next((a for a in self.context.ancestors if isinstance(a, cst.Assign)), None)
@@ -139,7 +140,7 @@ class Guards(Codemod):
             names = (dotted_name(target.target) for target in assignment.targets)
             return any(name and decides_tests(self.context.module, name) for name in names)
         statement = self._if_statement()
-        return statement is not None and any(_is_skip(s) for s in statement.body)
+        return statement is not None and any(is_skip(s) for s in statement.body)
 
     def _cuda_only_gate(self, original: cst.Call) -> str:
         """Why a guard stays: it gates something that is CUDA's alone, or stands beside a question that stays."""
@@ -265,19 +266,6 @@ def _source(node: ast.AST, text: str) -> str:
     return ast.get_source_segment(text, node) or ""
 
 
-def _call_name(statement: ast.stmt) -> str:
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        return ast_dotted_name(statement.value.func) or ""
-    return ""
-
-
-def _is_skip(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Raise) and statement.exc is not None:
-        raised = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
-        return (ast_dotted_name(raised) or "").split(".")[-1] == "SkipTest"
-    return _call_name(statement).split(".")[-1] in ("skip", "skipTest")
-
-
 def _stops(statement: ast.stmt) -> bool:
     """Whether a block that ends so ends the program."""
-    return isinstance(statement, ast.Raise) or _call_name(statement) in ("sys.exit", "exit", "quit", "os._exit")
+    return isinstance(statement, ast.Raise) or call_name(statement) in ("sys.exit", "exit", "quit", "os._exit")

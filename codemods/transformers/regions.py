@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from codemods.analysis.module import Module
 from codemods.analysis.names import dotted_name
@@ -19,12 +21,16 @@ _SCRIPTED = {
 _KERNELS = {"triton.jit", "triton.autotune", "triton.heuristics", "numba.cuda.jit"}
 
 
+Obstacle: TypeAlias = Callable[[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef], str]
+
+
 @dataclass(frozen=True)
 class Region:
     """Why nothing is rewritten here: the rule that says so."""
 
     rule: str
     tier: Tier
+    detail: str = ""
 
 
 _SCRIPT = Region("UC806", Tier.MANUAL)
@@ -33,15 +39,25 @@ _TEST_CONDITION = Region("UC807", Tier.MANUAL)
 _TEST_BODY = Region("UC807", Tier.NOTE)
 
 
-def region_at(module: Module, offset: int) -> Region | None:
-    """The region around an offset, if any."""
+def region_at(module: Module, offset: int, obstacle: Obstacle | None = None) -> Region | None:
+    """The region around an offset, if any.
+
+    Args:
+        obstacle: tells of a test that needs CUDA why it stays as it is; one that it says nothing of is no region.
+            Without it all of them stay.
+    """
     for statement in module.statements.path_to(offset):
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             for decorator in statement.decorator_list:
                 region = _region_of(decorator, module)
-                if region is not None:
+                if region is _TEST_CONDITION:
+                    detail = obstacle(statement) if obstacle is not None else ""
+                    if obstacle is not None and not detail:
+                        continue
                     inside = offset >= module.lines.start(statement.body[0])
-                    return _TEST_BODY if region is _TEST_CONDITION and inside else region
+                    region = replace(_TEST_BODY if inside else _TEST_CONDITION, detail=detail)
+                if region is not None:
+                    return region
     return None
 
 
@@ -53,7 +69,7 @@ def _region_of(decorator: ast.expr, module: Module) -> Region | None:
         return _SCRIPT
     if name in _KERNELS:
         return _KERNEL
-    if isinstance(decorator, ast.Call) and is_test_condition(dotted) and _asks_for_cuda(decorator, module):
+    if isinstance(decorator, ast.Call) and is_test_condition(dotted) and asks_for_cuda(decorator, module):
         return _TEST_CONDITION
     return None
 
@@ -76,7 +92,22 @@ def is_test_condition(dotted: str | None) -> bool:
     return last in ("skipif", "skipIf", "skipUnless", "parametrize", "xfail", "skip", "skipTest", "importorskip")
 
 
-def _asks_for_cuda(node: ast.AST, module: Module) -> bool:
+def is_skip(statement: ast.stmt) -> bool:
+    """Whether a statement skips the test that it stands in."""
+    if isinstance(statement, ast.Raise) and statement.exc is not None:
+        raised = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
+        return (dotted_name(raised) or "").split(".")[-1] == "SkipTest"
+    return call_name(statement).split(".")[-1] in ("skip", "skipTest")
+
+
+def call_name(statement: ast.stmt) -> str:
+    """The name of the function that a statement calls, empty if it is no call."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return dotted_name(statement.value.func) or ""
+    return ""
+
+
+def asks_for_cuda(node: ast.AST, module: Module) -> bool:
     """Whether an expression names ``torch.cuda``, or a variable that was made of it."""
     for child in ast.walk(node):
         if isinstance(child, ast.Attribute) and child.attr == "cuda":
