@@ -1,8 +1,8 @@
 """Counts places that are hard-wired to CUDA, before and after a conversion, without any code of the tool.
 
-    python benchmarks/census.py FOLDER ...
+    python benchmarks/census.py FOLDER ... [--tests]
 
-A place is what plain ``ast`` finds: a name chain with ``.cuda`` in it, a ``"cuda"`` or ``"nccl"`` string, a device
+Places in tests are counted apart: what they ask of CUDA is left unless ``--tests`` is given. A place is what plain ``ast`` finds: a name chain with ``.cuda`` in it, a ``"cuda"`` or ``"nccl"`` string, a device
 string that is built, ``is_cuda``, an import of torch.cuda. The tool is run on a copy as a program, through its command
 line. A place is converted if it is gone afterwards; one that is still there is reported if the tool names its line when
 it is run on the result once more, and was left without a word otherwise. The second run must not change anything.
@@ -10,6 +10,7 @@ it is run on the result once more, and was left without a word otherwise. The se
 
 from __future__ import annotations
 
+import argparse
 import ast
 import json
 import re
@@ -81,37 +82,70 @@ def read(root: Path) -> dict[str, list[tuple[int, int, str]]]:
     return found
 
 
-def convert(root: Path) -> dict[str, set[int]]:
+def convert(root: Path, options: list[str]) -> dict[str, set[int]]:
     """Converts a folder with the command line; gives the lines of each file where a finding has no edit."""
-    command = [sys.executable, "-m", "codemods", "convert", ".", "--format", "json", "--write"]
+    command = [sys.executable, "-m", "codemods", "convert", ".", "--format", "json", "--write", *options]
     report = json.loads(subprocess.run(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
     return {f["path"]: {n["line"] for n in f["findings"] if not n["applied"]} for f in report["files"]}
 
 
+def is_test(name: str) -> bool:
+    """Whether a file is one of the repository's tests, by its path."""
+    parts = Path(name).parts
+    return (
+        bool({"test", "tests", "unit_tests"} & set(parts))
+        or re.match(r"test_|.*_test\.py|conftest", parts[-1]) is not None
+    )
+
+
+def count(folder: str, options: list[str]) -> Counter[str]:
+    """Converts a copy of a folder, prints what became of its places and gives the figures."""
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / "copy"
+        shutil.copytree(folder, copy, symlinks=True)
+        before = read(copy)
+        convert(copy, options)
+        after = read(copy)
+        reported = convert(copy, options)
+        assert read(copy) == after, f"{folder}: a second run changes more"
+    silent = [
+        f"{folder}/{name}:{first} {kind}"
+        for name, sites in after.items()
+        for first, last, kind in sites
+        if not reported.get(name, set()) & set(range(first, last + 1))
+    ]
+    figures: Counter[str] = Counter(silent=len(silent))
+    for kind, files in (("before", before), ("after", after)):
+        for name, sites in files.items():
+            figures[f"{kind} in tests" if is_test(name) else kind] += len(sites)
+    print(f"{Path(folder).name}: {line(figures)}")
+    for place in silent:
+        print("   ", place)
+    return figures
+
+
+def line(figures: Counter[str]) -> str:
+    """The figures in words."""
+    places, rest = figures["before"], figures["after"]
+    in_tests, rest_in_tests = figures["before in tests"], figures["after in tests"]
+    share = 100 * (places - rest) / places if places else 100
+    both = places + in_tests
+    share_of_both = 100 * (both - rest - rest_in_tests) / both if both else 100
+    return (
+        f"{places} places, {rest} left ({share:.0f} % converted); {in_tests} in tests, {rest_in_tests} left "
+        f"({share_of_both:.0f} % of both); {figures['silent']} without a word"
+    )
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folders", nargs="+", metavar="FOLDER")
+    parser.add_argument("--tests", action="store_true", help="convert what tests ask of CUDA as well")
+    options = parser.parse_args()
     total: Counter[str] = Counter()
-    for folder in sys.argv[1:]:
-        with tempfile.TemporaryDirectory() as scratch:
-            copy = Path(scratch) / "copy"
-            shutil.copytree(folder, copy, symlinks=True)
-            before = read(copy)
-            convert(copy)
-            after = read(copy)
-            reported = convert(copy)
-            assert read(copy) == after, f"{folder}: a second run changes more"
-        count = sum(map(len, before.values()))
-        rest = sum(map(len, after.values()))
-        silent = [
-            f"{folder}/{name}:{first} {kind}"
-            for name, sites in after.items()
-            for first, last, kind in sites
-            if not reported.get(name, set()) & set(range(first, last + 1))
-        ]
-        total.update(before=count, after=rest, silent=len(silent))
-        print(f"{Path(folder).name}: {count} places, {rest} left, {len(silent)} without a word")
-        for line in silent:
-            print("   ", line)
-    print(f"all: {total['before']} places, {total['after']} left, {total['silent']} without a word")
+    for folder in options.folders:
+        total += count(folder, ["--tests"] if options.tests else [])
+    print(f"all: {line(total)}")
 
 
 if __name__ == "__main__":

@@ -54,6 +54,10 @@ _CONTAINERS = {
     "info",
     "debug",
     "warning",
+    "print",
+    "log",
+    "write",
+    "setdefault",
 }
 _TENSOR_TYPES = {
     "float",
