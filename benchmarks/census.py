@@ -2,10 +2,13 @@
 
     python benchmarks/census.py FOLDER ... [--tests]
 
-Places in tests are counted apart: what they ask of CUDA is left unless ``--tests`` is given. A place is what plain ``ast`` finds: a name chain with ``.cuda`` in it, a ``"cuda"`` or ``"nccl"`` string, a device
+Places in tests are counted apart: what they ask of CUDA is left unless ``--tests`` is given.
+
+A place is what plain ``ast`` finds: a name chain with ``.cuda`` in it, a ``"cuda"`` or ``"nccl"`` string, a device
 string that is built, ``is_cuda``, an import of torch.cuda. The tool is run on a copy as a program, through its command
-line. A place is converted if it is gone afterwards; one that is still there is reported if the tool names its line when
-it is run on the result once more, and was left without a word otherwise. The second run must not change anything.
+line. A place is converted if it is gone afterwards, or given to the helper; one that is still there is reported if the
+tool names its line when it is run on the result once more, and was left without a word otherwise. The second run must
+not change anything.
 """
 
 from __future__ import annotations
@@ -31,10 +34,21 @@ def places(source: str) -> Iterator[tuple[int, int, str]]:
     tree = ast.parse(source)
     docstrings = {id(s.value) for s in ast.walk(tree) if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)}
     foreign = _names_of_other_libraries(tree)
+    converted = {id(part) for call in ast.walk(tree) if _is_helper_call(call) for part in ast.walk(call)}
     for node in ast.walk(tree):
-        kind = _kind(node, foreign) if id(node) not in docstrings else ""
+        kind = _kind(node, foreign) if id(node) not in docstrings | converted else ""
         if kind:
             yield node.lineno, node.end_lineno or node.lineno, kind  # type: ignore[attr-defined]
+
+
+def _is_helper_call(node: ast.AST) -> bool:
+    """``ai_device.devices(["cuda", "cpu"])``: what the helper is given is converted."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return (
+        isinstance(function, ast.Attribute)
+        and isinstance(function.value, ast.Name)
+        and function.value.id == "ai_device"
+    )
 
 
 def _names_of_other_libraries(tree: ast.Module) -> set[str]:

@@ -13,7 +13,7 @@ import libcst as cst
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.branches import choice_is_portable, is_portable
-from codemods.transformers.expressions import string_value
+from codemods.transformers.expressions import cuda_device, string_value
 
 _OPTIMISATIONS = {"non_blocking", "pin_memory", "fused", "persistent_workers", "use_fused"}
 
@@ -42,7 +42,7 @@ class Comparisons(Codemod):
             return updated_node
         left_is_cuda = is_plain_cuda(original_node.left)
         if not left_is_cuda and not is_plain_cuda(target.comparator):
-            if _lists_cuda(target.comparator):
+            if _lists_cuda(target.comparator) or any(map(cuda_device, (original_node.left, target.comparator))):
                 self.report("UC204", original_node)
             return updated_node
         if self._is_optimisation():
