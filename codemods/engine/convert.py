@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from codemods.analysis.module import Module, parse
 from codemods.analysis.project import Project
 from codemods.engine import imports
 from codemods.engine.rewrite import rewrite
+from codemods.engine.waivers import without_waived
 from codemods.findings import Finding, Tier, applicable
 from codemods.source.document import Document, SourceError
 from codemods.source.edits import Edit, apply_edits
@@ -41,13 +43,15 @@ class HelperNames:
     """The module as ``from ... import`` names it."""
     name: str = "ai_device"
     """The local name that the statement binds."""
+    targets: tuple[Path, ...] = ()
+    """The files that have to be there for it."""
 
     def renamed(self, name: str) -> HelperNames:
         """The same helper under another local name."""
         if name == self.name:
             return self
         stem = self.statement.rpartition(" as ")[0] or self.statement
-        return HelperNames(f"{stem} as {name}", self.module, name)
+        return replace(self, statement=f"{stem} as {name}", name=name)
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class Conversion:
     """The new content of the file; the old one if nothing changed."""
     needs_helper: bool = False
     """Whether the new content imports the helper."""
+    helper: HelperNames = HelperNames()
+    """How the file names the helper."""
 
     @property
     def changed(self) -> bool:
@@ -93,7 +99,7 @@ def convert(
     """
     module = Module(document)
     helper = helper.renamed(imports.choose_name(module, helper.name))
-    found = rewrite(module, project, helper.name, helper.module, whole_module=whole_module)
+    found = without_waived(module, rewrite(module, project, helper.name, helper.module, whole_module=whole_module))
     findings = tuple(finding for finding in found if options.wants(finding))
     if document.path.name == "setup.py":
         findings = tuple(_reported_only(finding) for finding in findings)  # it is run where the helper is not
@@ -111,18 +117,23 @@ def apply_findings(
     """
     edits = [edit for finding in applied for edit in finding.edits]
     if not edits:
-        return Conversion(document, tuple(findings), after=document.raw)
+        return Conversion(document, tuple(findings), after=document.raw, helper=helper)
     edits += _import_edits(module, helper, applied, edits)
     _verify(document, edits)
-    moved = any(f.rule in ("UC401", "UC502") and not f.uses_helper for f in applied)
     return Conversion(
         document=document,
         findings=tuple(findings),
         applied=tuple(applied),
         edits=tuple(edits),
         after=document.with_edits(edits),
-        needs_helper=moved or any(finding.uses_helper for finding in applied),
+        needs_helper=names_helper(applied),
+        helper=helper,
     )
+
+
+def names_helper(applied: Iterable[Finding]) -> bool:
+    """Whether the edits of findings import the helper or something from it."""
+    return any(f.uses_helper or (f.edits and f.rule in ("UC401", "UC502")) for f in applied)
 
 
 def _reported_only(finding: Finding) -> Finding:
