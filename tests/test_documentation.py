@@ -101,7 +101,7 @@ def _commands() -> Iterator[str]:
 
 
 def test_the_commands_are_found() -> None:
-    assert {command.split()[0] for command in _commands()} == {"convert", "rules", "explain", "rehearse"}
+    assert {command.split()[0] for command in _commands()} == {"check", "convert", "rules", "explain", "rehearse"}
 
 
 @pytest.mark.parametrize("command", sorted(set(_commands())))

@@ -102,7 +102,7 @@ def convert(
     found = without_waived(module, rewrite(module, project, helper.name, helper.module, whole_module=whole_module))
     findings = tuple(finding for finding in found if options.wants(finding))
     if document.path.name == "setup.py":
-        findings = tuple(_reported_only(finding) for finding in findings)  # it is run where the helper is not
+        findings = tuple(finding.left_alone() for finding in findings)  # it is run where the helper is not
     applied = tuple(applicable(findings, options.tier))
     return apply_findings(module, document, helper, findings, applied)
 
@@ -115,10 +115,9 @@ def apply_findings(
     Raises:
         SourceError: the result would not parse
     """
-    edits = [edit for finding in applied for edit in finding.edits]
+    edits = all_edits(module, helper, applied)
     if not edits:
         return Conversion(document, tuple(findings), after=document.raw, helper=helper)
-    edits += _import_edits(module, helper, applied, edits)
     _verify(document, edits)
     return Conversion(
         document=document,
@@ -136,8 +135,10 @@ def names_helper(applied: Iterable[Finding]) -> bool:
     return any(f.uses_helper or (f.edits and f.rule in ("UC401", "UC502")) for f in applied)
 
 
-def _reported_only(finding: Finding) -> Finding:
-    return replace(finding, edits=(), tier=Tier.MANUAL if finding.edits else finding.tier, uses_helper=False)
+def all_edits(module: Module, helper: HelperNames, applied: Sequence[Finding]) -> list[Edit]:
+    """The edits of findings with those of imports that they call for."""
+    edits = [edit for finding in applied for edit in finding.edits]
+    return edits + _import_edits(module, helper, applied, edits) if edits else []
 
 
 def _import_edits(module: Module, helper: HelperNames, applied: Sequence[Finding], edits: Sequence[Edit]) -> list[Edit]:

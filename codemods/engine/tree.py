@@ -52,9 +52,7 @@ def convert_tree(
     project = Project.of(chain(repository.python_files(), sources.items()), repository.root, settings)
     options = Options(request.tier, request.select, request.ignore)
     ignores = PerFileIgnores(request.per_file_ignores, request.exclude_root)
-    tasks = [
-        _Task(path, raw, _names(plan, path, request), ignores.ignored_in(path)) for path, raw in sources.items()
-    ]
+    tasks = [_Task(path, raw, _names(plan, path, request), ignores.ignored_in(path)) for path, raw in sources.items()]
     for done, result in enumerate(_results(tasks, project, options, request.jobs), start=1):
         if isinstance(result, SourceError):
             outcome.failures.append(result)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from codemods.analysis.module import Module
 from codemods.analysis.waivers import Waiver, waivers_in
 from codemods.catalogue import load_catalogue
-from codemods.findings import Finding, Tier
+from codemods.findings import Finding
 
 _UNUSED, _INVALID = "UC001", "UC002"
 
@@ -31,7 +30,7 @@ def without_waived(module: Module, findings: Sequence[Finding]) -> list[Finding]
             used.add((waiver.start, code))
             waived.add(id(finding))
     groups = {finding.group for finding in findings if id(finding) in waived} - {None}
-    kept = [_left(f) if f.group in groups else f for f in findings if id(f) not in waived]
+    kept = [f.left_alone() if f.group in groups else f for f in findings if id(f) not in waived]
     kept += (finding for waiver in waivers for finding in _about(waiver, used, module))
     return sorted(kept, key=lambda finding: (finding.start, finding.end, finding.rule))
 
@@ -42,10 +41,6 @@ def _taking_out(finding: Finding, waivers: Iterable[Waiver], module: Module) -> 
     for waiver in waivers:
         if not waiver.fault and waiver.covers(finding.line, last):
             yield from ((waiver, code) for code in waiver.codes or ("",) if finding.rule.startswith(code))
-
-
-def _left(finding: Finding) -> Finding:
-    return replace(finding, edits=(), tier=Tier.MANUAL if finding.edits else finding.tier, uses_helper=False)
 
 
 def _about(waiver: Waiver, used: set[tuple[int, str]], module: Module) -> Iterator[Finding]:

@@ -81,7 +81,7 @@ def discover(
         paths: files and folders; none means nothing
         exclude: patterns in the syntax of ``.gitignore``; they hold for given paths as well
         exclude_root: the folder that the patterns refer to; the working directory unless given
-        unsaved: those of the paths whose content is at hand: they are Python files, and need not exist
+        unsaved: those of the paths whose content is at hand; they need not exist
     """
     excluded = Patterns(exclude_root or Path.cwd(), exclude) if exclude else None
     walk = _Walk(excluded)
@@ -132,11 +132,11 @@ class _Walk:
             yield Found(path, path.parent, _KINDS.get(path.suffix) or _kind_by_first_line(path))
 
     def unsaved(self, path: Path) -> Iterator[Found | Skipped]:
-        """A Python file that the user named, and whose content comes from elsewhere."""
+        """A file that the user named, and whose content comes from elsewhere; Python unless its name says otherwise."""
         if self._is_excluded(os.fspath(path), False):
             yield Skipped(path, "excluded")
         elif self._is_new(path):
-            yield Found(path, path.parent, "python")
+            yield Found(path, path.parent, _KINDS.get(path.suffix, "python"))
 
     def _below(self, root: Path) -> Iterator[Found | Skipped]:
         # A stack of its own, since folders can be nested deeper than Python may call.
