@@ -25,7 +25,9 @@ def show(report: Report, format_: str, base: Path, *, stats: bool, err: bool) ->
     if format_ == "text":
         _show_text(report, base, stats=stats, err=err)
         return
-    click.echo(_FORMATS[format_](report, base))
+    rendered = _FORMATS[format_](report, base)
+    if rendered:
+        click.echo(rendered)
     notes = [*(statistics_lines(report) if stats else ()), *problem_lines(report, base)]
     _print(notes, err=True)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -86,6 +85,8 @@ def _results(
         with _without_collector():
             yield from (_convert(task, project, options) for task in tasks)
         return
+    from concurrent.futures import ProcessPoolExecutor  # brings multiprocessing, which few runs need
+
     with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(project, options)) as pool:
         yield from pool.map(_convert_in_worker, tasks, chunksize=max(1, len(tasks) // (workers * 8)))
 
