@@ -21,6 +21,7 @@ from codemods.cli.main import cli
 from codemods.engine.outcome import Request
 from codemods.findings import Tier
 from codemods.runtime import helper_source
+from codemods.source.document import SourceError
 
 CALL = "import torch\n\nx = torch.ones(1).cuda()\n"
 CALL_AFTER = "import torch\n\nimport ai_device\n\nx = torch.ones(1).to(ai_device.device())\n"
@@ -102,7 +103,7 @@ def test_on_a_terminal(tree: Tree) -> None:
     plain = on_a_terminal(tree, "check", ".", NO_COLOR="1").replace("\r", "").splitlines()
     plain = [line for line in (_without_controls(line).rstrip() for line in plain) if line]
     assert plain[-11:-7] == [
-        "a.py:4:11 UC101 [*] moves to CUDA; move to the selected device",
+        "a.py:4:12 UC101 [*] moves to CUDA; move to the selected device",
         " 4 | x = '日本', torch.ones(1).cuda(), torch.cuda.CUDAGraph()",
         "   |             ^^^^^^^^^^^^^^^^^^^^",
         "   + x = '日本', torch.ones(1).to(ai_device.device()), torch.cuda.CUDAGraph()",
@@ -269,17 +270,32 @@ def test_a_waived_place_is_not_fixed(tree: Tree) -> None:
     assert "y = torch.ones(1).to(ai_device.device())" in tree.read("a.py")
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write everything")
-def test_what_cannot_be_written_is_still_reported(tree: Tree) -> None:
-    tree.write({"pkg/a.py": CALL, "b.py": CALL})
-    (tree.root / "pkg").chmod(0o500)
-    try:
-        run = tree.run("check", ".", "--fix")
-    finally:
-        (tree.root / "pkg").chmod(0o700)
+def test_what_cannot_be_written_is_still_reported(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.write({"a.py": CALL, "b.py": CALL})
+
+    def write(path: Path, data: bytes) -> None:
+        if path.name == "b.py":
+            raise SourceError(path, "cannot be written: no space left on device")
+        path.write_bytes(data)
+
+    monkeypatch.setattr("codemods.report.patch.write_atomically", write)
+    run = tree.run("check", ".", "--fix")
     assert run.exit_code == 2
-    assert [line.split()[0] for line in run.stdout.splitlines()] == ["b.py:3:5", "pkg/a.py:3:5"]
-    assert "pkg/ai_device.py: cannot be written" in run.stderr
+    assert run.stdout.splitlines() == ["b.py:3:5 UC101 [*] moves to CUDA; move to the selected device"]
+    assert "b.py: cannot be written: no space left on device" in run.stderr
+
+
+def test_nothing_is_fixed_without_the_helper(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.write({"a.py": CALL})
+
+    def write(path: Path, data: bytes) -> None:
+        raise SourceError(path, "cannot be written: read-only file system")
+
+    monkeypatch.setattr("codemods.report.patch.write_atomically", write)
+    run = tree.run("check", ".", "--fix")
+    assert (run.exit_code, codes(run)) == (2, ["UC101"])
+    assert "ai_device.py: cannot be written: read-only file system" in run.stderr
+    assert tree.files() == {"a.py": CALL.encode()}
 
 
 # -- filters: the place where a baseline and the lines of a change come in --------------------------------------------

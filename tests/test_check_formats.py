@@ -205,7 +205,7 @@ def unescaped(text: str) -> str:
     return text
 
 
-def annotations(tree: Tree, *arguments: str) -> list[tuple[str, dict[str, str], str]]:
+def read_annotations(tree: Tree, *arguments: str) -> list[tuple[str, dict[str, str], str]]:
     """The annotations as the runner of GitHub Actions reads them."""
     read = []
     for line in checked(tree, "github", *arguments).splitlines():
@@ -219,7 +219,7 @@ def annotations(tree: Tree, *arguments: str) -> list[tuple[str, dict[str, str], 
 def test_github(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
     tree.write(FILES)
-    read = annotations(tree, "--notes")
+    read = read_annotations(tree, "--notes")
     assert [kind for kind, _, _ in read] == ["error", "error", "error", "warning", "notice"]
     assert read[0][1]["file"] == "bad.py"
     _, properties, message = read[1]
@@ -231,7 +231,7 @@ def test_github(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_columns_over_several_lines(tree: Tree) -> None:
     tree.write({"a.py": "import torch\n\nx = (torch.ones(1)\n     .cuda())\n"})
-    ((_, properties, _),) = annotations(tree)
+    ((_, properties, _),) = read_annotations(tree)
     assert (properties["line"], properties["endLine"]) == ("3", "4")
     assert not {"col", "endColumn"} & properties.keys()
 
@@ -240,7 +240,7 @@ def test_no_columns_over_several_lines(tree: Tree) -> None:
 def test_names_that_would_end_a_command(tree: Tree) -> None:
     name = "a::b,c%0A=\n.py"
     tree.write({name: "import torch\n\nx = torch.ones(1).cuda()\n"})
-    ((_, properties, message),) = annotations(tree)
+    ((_, properties, message),) = read_annotations(tree)
     assert properties["file"] == name
     assert message.startswith("a::b,c%0A=\\n.py:3:5 UC101 ")
 
@@ -249,7 +249,7 @@ def test_paths_are_relative_to_the_workspace(tree: Tree, monkeypatch: pytest.Mon
     tree.write({"pkg/a.py": SOURCE})
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tree.root))
     monkeypatch.chdir(tree.root / "pkg")
-    assert {properties["file"] for _, properties, _ in annotations(tree)} == {"pkg/a.py"}
+    assert {properties["file"] for _, properties, _ in read_annotations(tree)} == {"pkg/a.py"}
 
 
 def test_what_github_does_not_show_is_said(tree: Tree) -> None:
