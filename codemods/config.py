@@ -125,7 +125,7 @@ def _codes(value: object) -> tuple[str, ...]:
 
 def _per_file(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(value, dict):
-        raise ValueError(f'must be a table such as {{"tests/*" = ["UC8"]}}, not {value!r}')
+        raise ValueError(f'must be a table such as {{"tests/*" = ["UC801"]}}, not {value!r}')
     return tuple((pattern, _codes(codes)) for pattern, codes in value.items())
 
 
