@@ -86,6 +86,12 @@ def load_catalogue() -> Mapping[str, Rule]:
 
 
 @cache
+def rule_codes() -> list[str]:
+    """The codes of all rules, in order: the names of their files begin with them, so that none has to be read."""
+    return sorted(path.stem.partition("_")[0].upper() for path in (rules_folder() / "catalogue").glob("*.toml"))
+
+
+@cache
 def load_kinds() -> Kinds:
     """The series of rules and the efforts of ``rules/kinds.toml``."""
     data = read_rules("kinds.toml")

@@ -16,6 +16,7 @@ FILE = "pyproject.toml"
 _TABLE = "[tool.uncuda]"
 
 TierName = Literal["safe", "review"]
+SeverityName = Literal["error", "warning", "info"]
 
 
 class ConfigError(UserError):
@@ -44,6 +45,10 @@ class Config:
     """Whether conditions and devices of tests are converted."""
     graph: bool = False
     """Whether graph mode is: ``torch.compile`` and what goes with it."""
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Patterns as those of ``exclude``, each with the rules that are left out in the files it matches."""
+    severity: tuple[tuple[str, SeverityName], ...] = ()
+    """Codes of rules or their beginnings, each with how much ``check`` makes of what they find."""
 
     @classmethod
     def load(cls, path: Path) -> Config:
@@ -124,6 +129,33 @@ def _flag(value: object) -> bool:
     return value
 
 
+def _codes(value: object) -> tuple[str, ...]:
+    return tuple(code.upper() for code in _strings(value))
+
+
+def _per_file(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict):
+        raise ValueError(f'must be a table such as {{"tests/*" = ["UC801"]}}, not {value!r}')
+    return tuple((pattern, _codes(codes)) for pattern, codes in value.items())
+
+
+def _severity(value: object) -> tuple[tuple[str, SeverityName], ...]:
+    if not isinstance(value, dict):
+        raise ValueError(f'must be a table such as {{UC204 = "warning"}}, not {value!r}')
+    return tuple((code.upper(), _severity_name(name)) for code, name in value.items())
+
+
+def _severity_name(value: object) -> SeverityName:
+    if not _is_severity(value):
+        names = list(get_args(SeverityName))
+        raise ValueError(f"takes {', '.join(map(repr, names))}, not {value!r}{_close(value, names)}")
+    return value
+
+
+def _is_severity(value: object) -> TypeGuard[SeverityName]:
+    return value in get_args(SeverityName)
+
+
 def _tier(value: object) -> TierName:
     if not _is_tier(value):
         names = list(get_args(TierName))
@@ -157,14 +189,16 @@ def _is_name(word: str) -> bool:
 
 
 _READERS = {
-    "select": _strings,
-    "ignore": _strings,
+    "select": _codes,
+    "ignore": _codes,
     "exclude": _strings,
     "tier": _tier,
     "tests": _flag,
     "graph": _flag,
     "helper": _module,
     "helper-name": _name,
+    "per-file-ignores": _per_file,
+    "severity": _severity,
 }
 
 
@@ -188,9 +222,9 @@ def check_codes(*codes: str) -> None:
     Raises:
         ConfigError: one of them does not
     """
-    from codemods.catalogue import load_catalogue  # reads some sixty files: only where codes are given
+    from codemods.catalogue import rule_codes  # only where codes are given
 
-    known = list(load_catalogue())
+    known = rule_codes()
     for code in codes:
         if not any(rule.startswith(code.upper()) for rule in known):
             raise ConfigError(f"there is no rule {code}{_close(code.upper(), known)}; `uncuda rules` lists them")

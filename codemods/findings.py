@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from codemods.source.edits import Edit
@@ -56,9 +56,20 @@ class Finding:
         place = f"{self.line}:{self.column}"
         return place if self.cell is None else f"cell {self.cell}:{place}"
 
+    def left_alone(self) -> Finding:
+        """The same place, left to a person."""
+        return replace(self, edits=(), tier=Tier.MANUAL if self.edits else self.tier, uses_helper=False)
+
 
 def applicable(findings: Iterable[Finding], tier: Tier) -> list[Finding]:
     """The findings whose edits are to be applied up to a tier: those of a group together or not at all."""
     findings = list(findings)
     held_back = {f.group for f in findings if f.group is not None and f.tier > tier}
     return [f for f in findings if f.edits and f.tier <= tier and f.group not in held_back]
+
+
+def in_one_group(finding: Finding, findings: Iterable[Finding]) -> list[Finding]:
+    """A finding with those of a file that are applied together with it."""
+    if finding.group is None:
+        return [finding]
+    return [other for other in findings if other.group == finding.group]

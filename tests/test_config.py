@@ -35,6 +35,8 @@ def test_all_keys(tmp_path: Path) -> None:
         'tier = "safe"',
         'helper = "pkg.device"',
         'helper-name = "dev"',
+        'per-file-ignores = {"tests/" = ["UC8", "uc503"]}',
+        'severity = {UC204 = "warning", uc9 = "info"}',
     )
     assert Config.load(tmp_path) == Config(
         select=("UC1",),
@@ -44,6 +46,8 @@ def test_all_keys(tmp_path: Path) -> None:
         helper="pkg.device",
         helper_name="dev",
         root=tmp_path,
+        per_file_ignores=(("tests/", ("UC8", "UC503")),),
+        severity=(("UC204", "warning"), ("UC9", "info")),
     )
 
 
@@ -81,6 +85,11 @@ def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ('tier = "save"', "`tier` must be 'safe' or 'review', not 'save'; did you mean 'safe'?"),
         ('tier = ["safe"]', "`tier` must be 'safe' or 'review', not ['safe']"),
         ('helper = "pkg/device.py"', '`helper` must be the dotted name of a module such as "pkg.device"'),
+        ('severity = {UC1 = "fatal"}', "`severity` takes 'error', 'warning', 'info', not 'fatal'"),
+        ('severity = {UC1 = "eror"}', "not 'eror'; did you mean 'error'?"),
+        ('severity = "error"', "`severity` must be a table such as {UC204 = \"warning\"}, not 'error'"),
+        ('per-file-ignores = ["tests/*"]', "`per-file-ignores` must be a table such as"),
+        ('per-file-ignores = {"tests/*" = "UC8"}', "`per-file-ignores` must be a list of strings, not 'UC8'"),
         ("helper = true", "`helper` must be the dotted name of a module"),
         ('helper-name = "ai-device"', "`helper-name` must be a name that can be imported"),
         ('helper-name = "class"', "`helper-name` must be a name that can be imported"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import re
 import shlex
 import shutil
@@ -101,7 +102,7 @@ def _commands() -> Iterator[str]:
 
 
 def test_the_commands_are_found() -> None:
-    assert {command.split()[0] for command in _commands()} == {"convert", "rules", "explain", "rehearse"}
+    assert {command.split()[0] for command in _commands()} == {"check", "convert", "rules", "explain", "rehearse"}
 
 
 @pytest.mark.parametrize("command", sorted(set(_commands())))
@@ -110,14 +111,14 @@ def test_a_command_runs(repository: Path, command: str) -> None:
     command = command.replace("PATH...", ".").replace("path/to/repository", ".").replace("SCRIPT", "hello.py")
     words = shlex.split(command)
     done = run(repository, "codemods", *("change.patch" if word == "FILE" else word for word in words))
-    assert done.returncode == (1 if words[0] == "convert" else 0), done.stderr
+    assert done.returncode == (1 if words[0] in ("convert", "check") else 0), done.stderr
     assert "Traceback" not in done.stderr
-    assert ((repository / "train.py").read_text(encoding="utf-8") != TRAIN) == ("--write" in words)
+    assert ((repository / "train.py").read_text(encoding="utf-8") != TRAIN) == bool({"--write", "--fix"} & {*words})
     assert (repository / "change.patch").is_file() == ("--output" in words)
 
 
 def test_the_options_exist(repository: Path) -> None:
-    known = run(repository, "codemods", "convert", "--help").stdout
+    known = "".join(run(repository, "codemods", verb, "--help").stdout for verb in ("convert", "check"))
     named = set(re.findall(r"(?<!-)--[a-z][a-z-]+", re.sub(_FENCE, "", text_of(README)))) - {"--help"}
     assert {"--select", "--write", "--tier"} <= named
     assert not [option for option in named if not re.search(rf"{option}\b(?!-)", known)]
@@ -132,7 +133,9 @@ def test_the_settings_are_read(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(settings, encoding="utf-8")
     config = Config.load(tmp_path)
     unset = Config(root=tmp_path)
-    fields = ("select", "ignore", "exclude", "tier", "tests", "graph", "helper", "helper_name")
+    fields = (
+        "select", "ignore", "exclude", "tier", "tests", "graph", "per_file_ignores", "severity", "helper", "helper_name"
+    )  # fmt: skip
     assert all(getattr(config, name) != getattr(unset, name) for name in fields)
 
 
@@ -151,6 +154,46 @@ def test_a_name_that_does_not_exist_is_an_error(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("AI_DEVICE", value)
     with pytest.raises(RuntimeError, match=f"^AI_DEVICE={value!r} names no device"):
         load_helper(device_table.HELPER).device()
+
+
+# -- docs/check.md -------------------------------------------------------------------------------------------------
+
+CHECK = ROOT / "docs" / "check.md"
+
+
+def test_the_json_of_the_check_page_is_what_the_tool_prints(repository: Path) -> None:
+    done = run(repository, "codemods", "check", "--format", "json")
+    assert json.loads(blocks(CHECK, "json")[0]) == json.loads(done.stdout)
+
+
+def test_the_findings_of_the_check_page_are_worded_so(repository: Path) -> None:
+    (repository / "train.py").write_text(f"{TRAIN}y = torch.ones(1).to(0)\n", encoding="utf-8")
+    said = blocks(CHECK, "")[0]
+    assert run(repository, "codemods", "check").stdout == said
+
+
+def test_the_waivers_of_the_check_page_work(repository: Path) -> None:
+    (waived,) = blocks(CHECK, "python")
+    head = "import torch\n\nx, side = torch.ones(2), None\n"
+    (repository / "train.py").write_text(head + waived, encoding="utf-8")
+    assert run(repository, "codemods", "check").returncode == 0
+    (repository / "train.py").write_text(head + re.sub("#.*", "", waived), encoding="utf-8")
+    assert run(repository, "codemods", "check").returncode == 1
+
+
+def test_the_settings_of_the_check_page_are_read(repository: Path) -> None:
+    (settings,) = blocks(CHECK, "toml")
+    (repository / "pyproject.toml").write_text(settings, encoding="utf-8")
+    assert Config.load(repository).severity
+    assert Config.load(repository).per_file_ignores
+    assert run(repository, "codemods", "check").returncode == 1
+
+
+def test_the_options_of_the_check_page_exist(repository: Path) -> None:
+    known = "".join(run(repository, "codemods", verb, "--help").stdout for verb in ("convert", "check"))
+    named = set(re.findall(r"(?<!-)--[a-z][a-z-]+", text_of(CHECK)))
+    assert {"--fix", "--diff", "--stdin-filename"} <= named
+    assert not [option for option in named if not re.search(rf"{option}\b(?!-)", known)]
 
 
 # -- docs/helper.md ------------------------------------------------------------------------------------------------

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
-from codemods.config import Config, check_codes, check_helper
+from codemods.cli.request import fail, print_patch, request_of, with_progress
+from codemods.config import Config
 from codemods.engine.outcome import Outcome, Request
 from codemods.engine.run import run
 from codemods.errors import UserError
@@ -53,9 +54,9 @@ def command(
         if report is not None:
             _check_report(report, output)
         request = _request(paths, options)
-        outcome = _run(request)
+        outcome = with_progress("converting", lambda progress: run(request, progress))
     except UserError as error:
-        _fail(error)
+        fail(error)
     written = _show(outcome, format_, output, write)
     _show_findings(outcome, stats, notes)
     if report is not None:
@@ -64,44 +65,8 @@ def command(
 
 
 def _request(paths: tuple[Path, ...], options: dict[str, Any]) -> Request:
-    """The request of the command line, with the project's settings where the command line is silent."""
     config = Config.load(paths[0])
-    check_helper(options["helper"], options["helper_name"])
-    select, ignore = _codes(options["select"]) or config.select, _codes(options["ignore"]) + config.ignore
-    if select or ignore:
-        check_codes(*select, *ignore)
-    return Request(
-        paths=tuple(map(_absolute, paths)),
-        exclude=(*config.exclude, *options["exclude"]),
-        exclude_root=config.root,
-        tier=Tier[(options["tier"] or config.tier).upper()],
-        select=select,
-        ignore=ignore,
-        families=frozenset(name for name in ("tests", "graph") if options[name] or getattr(config, name)),
-        helper=options["helper"] or config.helper,
-        helper_name=options["helper_name"] or config.helper_name,
-        jobs=options["jobs"],
-    )
-
-
-def _absolute(path: Path) -> Path:
-    """The path without ``..``, which would otherwise stand in the patch; a link that is named stays one."""
-    if ".." not in path.parts:
-        return path.absolute()
-    return path.resolve() if path.name == ".." else path.parent.resolve() / path.name
-
-
-def _codes(values: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(code.strip().upper() for value in values for code in value.split(",") if code.strip())
-
-
-def _run(request: Request) -> Outcome:
-    if not sys.stderr.isatty():
-        return run(request)
-    from codemods.report.terminal import progress_bar
-
-    with progress_bar() as progress:
-        return run(request, progress)
+    return request_of(paths, config, options, Tier[(options["tier"] or config.tier).upper()])
 
 
 def _show(outcome: Outcome, format_: str, output: Path | None, write: bool) -> list[Path] | None:
@@ -121,7 +86,7 @@ def _show_changes(outcome: Outcome, format_: str, output: Path | None, write: bo
     if format_ == "json":
         _print_json(outcome)
     elif not write and output is None:
-        _print_patch(outcome)
+        _print_changes(outcome)
     if not write:
         return None
     written = patch.write(outcome)
@@ -137,7 +102,7 @@ def _write_patch(output: Path, patch: bytes) -> None:
     try:
         write_atomically(output.absolute(), patch)
     except SourceError as error:
-        _fail(error)
+        fail(error)
 
 
 def _check_report(report: Path, output: Path | None) -> None:
@@ -155,13 +120,8 @@ def _write_report(report: Path, outcome: Outcome, request: Request, written: lis
     try:
         write(report, build(outcome, request, written))
     except UserError as error:
-        _fail(error)
+        fail(error)
     click.echo(f"wrote {report}", err=True)
-
-
-def _fail(error: UserError) -> NoReturn:
-    click.echo(f"uncuda: {error}", err=True)
-    sys.exit(2)
 
 
 def _print_json(outcome: Outcome) -> None:
@@ -170,16 +130,10 @@ def _print_json(outcome: Outcome) -> None:
     click.echo(render(outcome, Path.cwd()))
 
 
-def _print_patch(outcome: Outcome) -> None:
+def _print_changes(outcome: Outcome) -> None:
     from codemods.report.patch import patch, readable_patch
 
-    if sys.stdout.isatty():
-        from codemods.report.terminal import print_patch
-
-        print_patch(readable_patch(outcome))
-    else:
-        sys.stdout.buffer.write(patch(outcome))
-        sys.stdout.buffer.flush()
+    print_patch(readable_patch(outcome) if sys.stdout.isatty() else patch(outcome))
 
 
 def _show_findings(outcome: Outcome, stats: bool, notes: bool) -> None:

@@ -9,7 +9,7 @@ import click
 
 import codemods
 
-_VERBS = ("convert", "explain", "rehearse", "rules")
+_VERBS = ("check", "convert", "explain", "rehearse", "rules")
 
 
 class _Verbs(click.Group):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from codemods.analysis.module import Module, parse
 from codemods.analysis.project import Project
 from codemods.engine import imports
 from codemods.engine.outcome import Options as Options
 from codemods.engine.rewrite import rewrite
-from codemods.findings import Finding, Tier, applicable
+from codemods.engine.waivers import without_waived
+from codemods.findings import Finding, applicable
 from codemods.source.document import Document, SourceError
 from codemods.source.edits import Edit, apply_edits
 
@@ -25,13 +27,15 @@ class HelperNames:
     """The module as ``from ... import`` names it."""
     name: str = "ai_device"
     """The local name that the statement binds."""
+    targets: tuple[Path, ...] = ()
+    """The files that have to be there for it."""
 
     def renamed(self, name: str) -> HelperNames:
         """The same helper under another local name."""
         if name == self.name:
             return self
         stem = self.statement.rpartition(" as ")[0] or self.statement
-        return HelperNames(f"{stem} as {name}", self.module, name)
+        return replace(self, statement=f"{stem} as {name}", name=name)
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class Conversion:
     """The cells that change, of a notebook."""
     failures: tuple[SourceError, ...] = ()
     """Cells of a notebook that could not be read."""
+    helper: HelperNames = HelperNames()
+    """How the file names the helper."""
 
     @property
     def changed(self) -> bool:
@@ -113,13 +119,11 @@ def convert_module(
         SourceError: it cannot be read, or changed safely
     """
     helper = helper.renamed(imports.choose_name(module, helper.name))
-    found = [
-        *rewrite(module, project, helper.name, helper.module, options.families, whole_module=whole_module),
-        *besides,
-    ]
+    found = rewrite(module, project, helper.name, helper.module, options.families, whole_module=whole_module)
+    found = without_waived(module, [*found, *besides])
     findings = tuple(sorted(filter(options.wants, found), key=lambda finding: finding.start))
     if document.path.name == "setup.py":
-        findings = tuple(_reported_only(finding) for finding in findings)  # it is run where the helper is not
+        findings = tuple(finding.left_alone() for finding in findings)  # it is run where the helper is not
     applied = tuple(applicable(findings, options.tier))
     return apply_findings(module, document, helper, findings, applied)
 
@@ -132,24 +136,30 @@ def apply_findings(
     Raises:
         SourceError: the result would not parse
     """
-    edits = [edit for finding in applied for edit in finding.edits]
+    edits = all_edits(module, helper, applied)
     if not edits:
-        return Conversion(document, tuple(findings), after=document.raw)
-    edits += _import_edits(module, helper, applied, edits)
+        return Conversion(document, tuple(findings), after=document.raw, helper=helper)
     _verify(document, edits)
-    moved = any(f.rule in ("UC401", "UC502") and not f.uses_helper for f in applied)
     return Conversion(
         document=document,
         findings=tuple(findings),
         applied=tuple(applied),
         edits=tuple(edits),
         after=document.with_edits(edits),
-        needs_helper=moved or any(finding.uses_helper for finding in applied),
+        needs_helper=names_helper(applied),
+        helper=helper,
     )
 
 
-def _reported_only(finding: Finding) -> Finding:
-    return replace(finding, edits=(), tier=Tier.MANUAL if finding.edits else finding.tier, uses_helper=False)
+def names_helper(applied: Iterable[Finding]) -> bool:
+    """Whether the edits of findings import the helper or something from it."""
+    return any(f.uses_helper or (f.edits and f.rule in ("UC401", "UC502")) for f in applied)
+
+
+def all_edits(module: Module, helper: HelperNames, applied: Sequence[Finding]) -> list[Edit]:
+    """The edits of findings with those of imports that they call for."""
+    edits = [edit for finding in applied for edit in finding.edits]
+    return edits + _import_edits(module, helper, applied, edits) if edits else []
 
 
 def _import_edits(module: Module, helper: HelperNames, applied: Sequence[Finding], edits: Sequence[Edit]) -> list[Edit]:

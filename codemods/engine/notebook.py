@@ -61,6 +61,7 @@ class _Return:
             edits=tuple(edits),
             after=document.with_edits(edits),
             needs_helper=converted.needs_helper,
+            helper=converted.helper,
             cells=tuple(_change(cell, edits) for cell, edits in by_cell),
             failures=tuple(self._code.failures),
         )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codemods.engine.per_file import PerFile
 from codemods.findings import Finding, Tier
 from codemods.source.discovery import Skipped
 from codemods.source.document import SourceError
@@ -50,9 +51,14 @@ class Request:
     ignore: tuple[str, ...] = ()
     families: frozenset[str] = frozenset()
     """The families of rules that are off unless asked for, and were: ``tests``, ``graph``."""
+    per_file_ignores: PerFile = ()
+    """Rules that are left out in files that match a pattern; the patterns are as those of ``exclude``."""
     helper: str | None = None
     """A module of the repository to use instead of writing a helper."""
     helper_name: str = "ai_device"
+    unsaved: Mapping[Path, bytes] = field(default_factory=dict)
+    """Contents of files that differ from those on disk, such as an editor holds. One that is among ``paths`` need not
+    exist."""
     jobs: int | None = None
     """Processes; ``None`` decides by the amount of work."""
 

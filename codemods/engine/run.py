@@ -19,7 +19,7 @@ def run(request: Request, progress: Progress | None = None) -> Outcome:
     Raises:
         HelperConflict: the repository has a module of the helper's name that is not the helper
     """
-    repository = Repository(repository_root(request.paths[0]))
+    repository = Repository(repository_root(request.paths[0]), request.unsaved)
     outcome = Outcome(repository.root)
     companions: dict[Path, str] = {}
     sources = dict(_read_hits(request, repository, outcome, companions))
@@ -81,7 +81,7 @@ def _code_of_notebook(path: Path, raw: bytes, outcome: Outcome) -> bytes:
 def _asked_for(request: Request, repository: Repository) -> Iterable[Found | Skipped]:
     if request.paths == (repository.root,) and not request.exclude:
         return repository.items
-    return discover(request.paths, request.exclude, request.exclude_root)
+    return discover(request.paths, request.exclude, request.exclude_root, request.unsaved)
 
 
 def _read(item: Found, repository: Repository, outcome: Outcome) -> bytes | None:

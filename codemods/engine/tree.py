@@ -5,17 +5,18 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from codemods.analysis.project import Project
+from codemods.analysis.waivers import skips_file
 from codemods.engine.convert import Conversion, HelperNames, Options, convert
 from codemods.engine.helper_plan import HelperPlan
 from codemods.engine.notebook import convert_notebook
 from codemods.engine.outcome import Outcome, Progress, Request
+from codemods.engine.per_file import PerFileIgnores
 from codemods.runtime import helper_source, is_helper
 from codemods.source.document import Document, SourceError
 from codemods.source.repository import Repository
@@ -29,6 +30,8 @@ class _Task:
     path: Path
     raw: bytes
     helper: HelperNames
+    ignore: tuple[str, ...]
+    """Rules that are left out in this file."""
 
 
 def convert_tree(
@@ -43,11 +46,12 @@ def convert_tree(
     Raises:
         HelperConflict: the repository has a module of the helper's name that is not the helper
     """
-    sources = {path: raw for path, raw in sources.items() if not is_helper(raw.decode("utf-8", "replace"))}
+    sources = {path: raw for path, raw in sources.items() if not _is_left_out(path, raw)}
     plan = HelperPlan.for_repository(list(sources), repository, request.helper_name, request.helper)
     settings = (raw for _, raw in repository.settings_files())
     project = Project.of(chain(repository.python_files(), sources.items()), repository.root, settings)
-    tasks = [_Task(path, raw, _names(plan, path, request)) for path, raw in sources.items()]
+    ignores = PerFileIgnores(request.per_file_ignores, request.exclude_root)
+    tasks = [_Task(path, raw, _names(plan, path, request), ignores.ignored_in(path)) for path, raw in sources.items()]
     for done, result in enumerate(_results(tasks, project, request.options, request.jobs), start=1):
         if isinstance(result, SourceError):
             outcome.failures.append(result)
@@ -57,12 +61,22 @@ def convert_tree(
                 outcome.conversions.append(result)
         if progress is not None:
             progress(done, len(tasks))
-    _add_helpers(plan, request, outcome)
+    _add_helpers(request, outcome)
+
+
+def _is_left_out(path: Path, raw: bytes) -> bool:
+    """Whether a file is the helper, or its author takes it out."""
+    if b"uncuda" not in raw:
+        return False
+    try:
+        return is_helper(raw.decode("utf-8", "replace")) or skips_file(Document.from_bytes(path, raw))
+    except SourceError:
+        return False  # it is reported when its turn comes
 
 
 def _names(plan: HelperPlan, path: Path, request: Request) -> HelperNames:
     place = plan.for_file(path)
-    return HelperNames(place.module_statement, place.from_module, request.helper_name)
+    return HelperNames(place.module_statement, place.from_module, request.helper_name, place.targets)
 
 
 def _results(
@@ -73,12 +87,15 @@ def _results(
         with _without_collector():
             yield from (_convert(task, project, options) for task in tasks)
         return
+    from concurrent.futures import ProcessPoolExecutor  # brings multiprocessing, which few runs need
+
     with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(project, options)) as pool:
         yield from pool.map(_convert_in_worker, tasks, chunksize=max(1, len(tasks) // (workers * 8)))
 
 
 def _convert(task: _Task, project: Project, options: Options) -> Conversion | SourceError:
     """One file's conversion, or why there is none: a failure never stops the others."""
+    options = replace(options, ignore=options.ignore + task.ignore)
     try:
         document = Document.from_bytes(task.path, task.raw)
         if task.path.suffix == ".ipynb":
@@ -118,15 +135,15 @@ def _convert_in_worker(task: _Task) -> Conversion | SourceError:
     return _convert(task, *_worker)
 
 
-def _add_helpers(plan: HelperPlan, request: Request, outcome: Outcome) -> None:
+def _add_helpers(request: Request, outcome: Outcome) -> None:
     """The helper files that the converted files import and that are not there yet, or not up to date."""
     if request.helper is not None:
         return
     text = helper_source(request.helper_name)
-    for target in _targets(plan, outcome.conversions):
+    for target in _targets(outcome.conversions):
         if not target.is_file() or target.read_text(encoding="utf-8") != text:
             outcome.helpers[target] = text
 
 
-def _targets(plan: HelperPlan, conversions: Iterable[Conversion]) -> list[Path]:
-    return sorted({t for c in conversions if c.needs_helper for t in plan.for_file(c.document.path).targets})
+def _targets(conversions: Iterable[Conversion]) -> list[Path]:
+    return sorted({target for c in conversions if c.needs_helper for target in c.helper.targets})

@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -64,7 +64,10 @@ class Skipped:
 
 
 def discover(
-    paths: Sequence[Path], exclude: Sequence[str] = (), exclude_root: Path | None = None
+    paths: Sequence[Path],
+    exclude: Sequence[str] = (),
+    exclude_root: Path | None = None,
+    unsaved: Container[Path] = (),
 ) -> Iterator[Found | Skipped]:
     """The files at and below paths, in the order of the paths and, within a folder, of the names; each file once.
 
@@ -75,11 +78,12 @@ def discover(
         paths: files and folders; none means nothing
         exclude: patterns in the syntax of ``.gitignore``; they hold for given paths as well
         exclude_root: the folder that the patterns refer to; the working directory unless given
+        unsaved: those of the paths whose content is at hand; they need not exist
     """
     excluded = Patterns(exclude_root or Path.cwd(), exclude) if exclude else None
     walk = _Walk(excluded)
     for path in paths:
-        yield from walk.given(path)
+        yield from walk.unsaved(path) if path in unsaved else walk.given(path)
 
 
 def repository_root(path: Path) -> Path:
@@ -123,6 +127,13 @@ class _Walk:
             yield Skipped(path, "not a regular file", failed=True)
         elif self._is_new(path):
             yield Found(path, path.parent, _KINDS.get(path.suffix) or _kind_by_first_line(path))
+
+    def unsaved(self, path: Path) -> Iterator[Found | Skipped]:
+        """A file that the user named, and whose content comes from elsewhere; Python unless its name says otherwise."""
+        if self._is_excluded(os.fspath(path), False):
+            yield Skipped(path, "excluded")
+        elif self._is_new(path):
+            yield Found(path, path.parent, _KINDS.get(path.suffix, "python"))
 
     def _below(self, root: Path) -> Iterator[Found | Skipped]:
         # A stack of its own, since folders can be nested deeper than Python may call.

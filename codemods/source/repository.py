@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -16,9 +16,10 @@ _LARGEST_SETTINGS = 1 << 20
 class Repository:
     """The files below a folder, without what its ``.gitignore`` files leave out."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, unsaved: Mapping[Path, bytes] | None = None) -> None:
+        """``unsaved`` holds contents that count instead of those on disk."""
         self.root = root
-        self._contents: dict[Path, bytes] = {}
+        self._contents: dict[Path, bytes] = dict(unsaved or {})
 
     @cached_property
     def items(self) -> tuple[Found | Skipped, ...]:
