@@ -6,7 +6,6 @@ import keyword
 import os
 import sys
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, get_args
 
@@ -113,8 +112,8 @@ def _config(table: dict[str, Any], folder: Path) -> Config:
 
 
 def _suggestion(word: str, known: list[str]) -> str:
-    close = get_close_matches(word.replace("_", "-"), known, n=1)
-    return f"; did you mean `{close[0]}`?" if close else f"; it takes {', '.join(known)}"
+    close = _closest(word.replace("_", "-"), known)
+    return f"; did you mean `{close}`?" if close else f"; it takes {', '.join(known)}"
 
 
 def _strings(value: object) -> tuple[str, ...]:
@@ -168,8 +167,14 @@ def _is_tier(value: object) -> TypeGuard[TierName]:
 
 
 def _close(value: object, names: list[str]) -> str:
-    close = get_close_matches(str(value), names, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    close = _closest(str(value), names)
+    return f"; did you mean {close!r}?" if close else ""
+
+
+def _closest(word: str, known: list[str]) -> str | None:
+    from difflib import get_close_matches  # only where there is a mistake
+
+    return next(iter(get_close_matches(word, known, n=1)), None)
 
 
 def _module(value: object) -> str:

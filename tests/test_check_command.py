@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from conversion import Run, Tree
+from fixture_runs import FIXTURES
 from test_command_line import on_a_terminal, uncuda
 
 import codemods
@@ -190,6 +193,9 @@ def test_an_own_module_of_the_helpers_name(tree: Tree) -> None:
     assert run.exit_code == 2
     assert "choose another name with --helper-name" in run.stderr
     assert tree.read("a.py") == CALL
+    assert codes(tree.run("check", "a.py")) == ["UC101"]
+    (finding,) = json.loads(tree.run("check", "a.py", "--format", "json").stdout)["findings"]
+    assert (finding["rule"], finding["fix"], finding["edits"]) == ("UC101", "safe", [])
 
 
 # -- fixes -----------------------------------------------------------------------------------------------------------
@@ -527,3 +533,17 @@ def test_one_process_or_two_give_the_same(tree: Tree) -> None:
     tree.write({f"p{i}/m{i}.py": (CALL, MIXED, GRAPH, BROKEN, NOTE)[i % 5] for i in range(30)})
     one, two = (tree.run("check", ".", "--jobs", str(jobs), "--stats") for jobs in (1, 2))
     assert one == two
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (FIXTURES / "repositories").iterdir()))
+def test_a_repository(tree: Tree, name: str) -> None:
+    """Every way of asking says the same of it, and what a fix leaves is what is found then."""
+    shutil.copytree(FIXTURES / "repositories" / name, tree.root, dirs_exist_ok=True)
+    lines = tree.run("check").stdout.splitlines()
+    found = json.loads(tree.run("check", "--format", "json").stdout)["findings"]
+    assert [line.split()[:2] for line in lines] == [
+        [f"{item['path']}:{item['start']['line']}:{item['start']['column']}", item["rule"]] for item in found
+    ]
+    run = tree.run("check", "--fix", "--unsafe-fixes")
+    assert run.stdout == tree.run("check", "--unsafe-fixes").stdout
+    assert "[*]" not in run.stdout

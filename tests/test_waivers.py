@@ -174,6 +174,14 @@ def test_imports_of_what_is_waived_stay() -> None:
     assert "ai_device.synchronize()" in after
 
 
+def test_a_second_source_of_devices_is_none_where_all_else_is_waived() -> None:
+    source = (
+        "import torch\nfrom accelerate import Accelerator\n\naccelerator = Accelerator()\ntorch.cuda.empty_cache()\n"
+    )
+    assert "UC352" in [rule for _, rule in found(source)]
+    assert found(source.replace("cache()", "cache()  # uncuda: ignore[UC501]")) == []
+
+
 # -- the whole file --------------------------------------------------------------------------------------------------
 
 

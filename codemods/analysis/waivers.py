@@ -42,8 +42,6 @@ class Waiver:
     start: int
     """Byte offset in the UTF-8 text."""
     end: int
-    text: str
-    """What follows ``uncuda:``."""
     codes: tuple[str, ...] = ()
     """Codes of rules in upper case, or their beginnings; none for all rules."""
     fault: str = ""
@@ -160,7 +158,7 @@ def _parsed(token: tokenize.TokenInfo, lines: Lines) -> Iterator[Waiver]:
     for found in _DIRECTIVE.finditer(token.string):
         start, end = (base + len(token.string[:index].encode()) for index in found.span())
         codes, fault = _meaning(found["rest"])
-        yield Waiver(start, end, found["rest"], codes, fault)
+        yield Waiver(start, end, codes, fault)
 
 
 def _meaning(rest: str) -> tuple[tuple[str, ...], str]:

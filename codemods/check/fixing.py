@@ -98,7 +98,10 @@ class _Moves:
         return Reported(item.path, self._document, finding)
 
     def _at(self, offset: int) -> int:
-        return offset + self._shifts[bisect_right(self._ends, offset)]
+        number = bisect_right(self._ends, offset)
+        if number < len(self._edits):
+            offset = min(offset, self._edits[number].start)  # what lies within an edit is moved to its start
+        return offset + self._shifts[number]
 
 
 def edits_of_each(

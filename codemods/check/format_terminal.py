@@ -55,14 +55,18 @@ def _source(entry: Entry, report: Report) -> tuple[str, str, str]:
 
 
 def _instead(entry: Entry, report: Report) -> str | None:
-    """The line as the edits of a finding make it; None where they are none, or more than one line."""
-    places, start = report.places(entry), report.start(entry)
-    line = places.line(start.line)
-    base = start.offset - len(line[: start.column - 1].encode())
+    """The line as the edits of a finding make it; None where they are none, or more than one line.
+
+    What an import becomes depends on the place of the helper, which a check of one file does not find out.
+    """
+    start = report.start(entry)
+    line = report.places(entry).line(start.line).encode()
+    base = start.offset - len(line.decode()[: start.column - 1].encode())
     edits = [Edit(edit.start - base, edit.end - base, edit.replacement) for edit in entry.finding.edits]
-    if not edits or any(edit.start < 0 or edit.end > len(line.encode()) or "\n" in edit.replacement for edit in edits):
+    within = all(edit.start >= 0 and edit.end <= len(line) and "\n" not in edit.replacement for edit in edits)
+    if not edits or not within or line.lstrip().startswith((b"from ", b"import ")):
         return None
-    return visible(apply_edits(line.encode(), edits).decode().strip().replace("\t", "    "))
+    return visible(apply_edits(line, edits).decode().strip().replace("\t", "    "))
 
 
 def _table(report: Report) -> Table:

@@ -14,6 +14,7 @@ from pathlib import Path
 from codemods.check.reported import Reported
 from codemods.engine.outcome import Outcome, Progress, Request
 from codemods.engine.run import run
+from codemods.errors import UserError
 from codemods.findings import Tier
 
 Filter = Callable[[list[Reported]], list[Reported]]
@@ -40,6 +41,8 @@ class Checked:
     """The new contents of the files that a fix changed."""
     written: Sequence[Path] = ()
     """The files that a fix wrote, the helper among them."""
+    with_edits: bool = True
+    """Whether the edits of findings are those that their files need."""
 
     @property
     def failed(self) -> bool:
@@ -57,28 +60,46 @@ def check(
     mode: Mode = Mode.REPORT,
     filters: Sequence[Filter] = (),
     progress: Progress | None = None,
+    *,
+    with_edits: bool = True,
 ) -> Checked:
     """Checks what a request names, and fixes it if that is the mode; files that are not saved are not written.
+
+    Args:
+        filters: take findings out, one after the other
+        with_edits: whether a report has a use for the edits of findings, which take longer to find than the findings
 
     Raises:
         UserError: something in the repository or the settings has to be mended first
     """
-    fixing = mode is not Mode.REPORT
-    outcome = run(request if fixing else replace(request, tier=Tier.NOTE), progress)
+    outcome, with_edits = _run(request, mode, with_edits, progress)
     found = [
         Reported(conversion.document.path, conversion.document, finding)
         for conversion in outcome.conversions
         for finding in conversion.findings
     ]
     reported = _filtered(found, filters)
-    if not fixing or not found:
-        return Checked(outcome, reported)
+    if mode is Mode.REPORT or not found:
+        return Checked(outcome, reported, with_edits=with_edits)
     from codemods.check import fixing as fixes  # libcst is loaded already
 
     fixes.restrict(outcome, reported, request.tier)
     if mode is Mode.DIFF:
         return fixes.shown_only(outcome, reported)
     return fixes.fixed(outcome, reported, write=not request.unsaved)
+
+
+def _run(request: Request, mode: Mode, with_edits: bool, progress: Progress | None) -> tuple[Outcome, bool]:
+    """The outcome, and whether the edits in it are those that the files need."""
+    if mode is not Mode.REPORT:
+        return run(request, progress), True
+    request = replace(request, tier=Tier.NOTE)
+    if with_edits:
+        try:
+            return run(request, progress), True
+        except UserError:
+            pass  # the helper has no place: the findings are the same, but no edit can be told
+    return run(replace(request, plan_helper=False), progress), False
 
 
 def without_notes(reported: Iterable[Reported]) -> list[Reported]:

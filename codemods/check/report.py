@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codemods.check.pipeline import Checked
 from codemods.check.places import Places, Point
 from codemods.check.reported import Reported
 from codemods.check.severity import Severities, Severity
@@ -52,6 +53,8 @@ class Report:
     tier: Tier
     """Up to which tier ``--fix`` applies edits."""
     outcome: Outcome
+    with_edits: bool = True
+    """Whether the edits of the outcome are those that the files need."""
 
     @property
     def has_errors(self) -> bool:
@@ -84,7 +87,7 @@ class Report:
 
     def helpers(self, entry: Entry) -> Sequence[Path]:
         """The files that the edits of a finding import."""
-        if entry.fix is None or entry.path not in self._conversions:
+        if not self.with_edits or entry.fix is None or entry.path not in self._conversions:
             return ()
         from codemods.engine.convert import names_helper
 
@@ -113,7 +116,7 @@ class Report:
     def _edits_in(self, path: Path) -> Mapping[int, Sequence[Edit]]:
         entries = self._by_path[path]
         fixable = [entry.finding for entry in entries if entry.fix is not None]
-        if not fixable or path not in self._conversions:
+        if not self.with_edits or not fixable or path not in self._conversions:
             return {}
         from codemods.check.fixing import edits_of_each
 
@@ -121,15 +124,15 @@ class Report:
         return edits_of_each(entries[0].document, self._conversions[path].helper, findings, fixable)
 
 
-def build(outcome: Outcome, reported: Iterable[Reported], severities: Severities, tier: Tier) -> Report:
-    """The report of what a check found and left."""
-    reported = list(reported)
+def build(checked: Checked, reported: Iterable[Reported], severities: Severities, tier: Tier) -> Report:
+    """The report of what a check found and left; ``reported`` is what of it is told."""
+    outcome, reported = checked.outcome, list(reported)
     fixes = _fixes(reported)
     entries = [
         Entry(item.path, item.document, item.finding, severities.of(item.finding), fixes.get(id(item.finding)))
         for item in reported
     ]
-    return Report(outcome.root, entries, list(_problems(outcome)), tier, outcome)
+    return Report(outcome.root, entries, list(_problems(outcome)), tier, outcome, checked.with_edits)
 
 
 def _fixes(reported: Iterable[Reported]) -> dict[int, Tier]:

@@ -19,6 +19,7 @@ from codemods.report.paths import shown
 
 _STDIN = Path("-")
 _UNNAMED = Path("stdin.py")
+_WITH_EDITS = ("json", "sarif")
 _FORMATS = ["text", "json", "sarif", "github", "junit"]
 
 
@@ -66,7 +67,10 @@ def command(
     tier = Tier.REVIEW if unsafe_fixes else Tier.SAFE
     try:
         config, request = _request(paths or (Path(),), stdin_filename, tier, options)
-        checked = with_progress("checking", lambda progress: check(request, mode, progress=progress))
+        with_edits = format_ in _WITH_EDITS
+        checked = with_progress(
+            "checking", lambda progress: check(request, mode, progress=progress, with_edits=with_edits)
+        )
     except UserError as error:
         fail(error)
     if mode is Mode.DIFF:
@@ -120,6 +124,6 @@ def _tell(
     from codemods.check.report import build
     from codemods.check.show import show
 
-    report = build(checked.outcome, reported, severities, tier)
+    report = build(checked, reported, severities, tier)
     show(report, format_, Path.cwd(), stats=stats, err=err)
     return report.has_errors

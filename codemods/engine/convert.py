@@ -120,12 +120,19 @@ def convert_module(
     """
     helper = helper.renamed(imports.choose_name(module, helper.name))
     found = rewrite(module, project, helper.name, helper.module, options.families, whole_module=whole_module)
-    found = without_waived(module, [*found, *besides])
+    found = _two_sources_once(without_waived(module, [*found, *besides]))
     findings = tuple(sorted(filter(options.wants, found), key=lambda finding: finding.start))
     if document.path.name == "setup.py":
         findings = tuple(finding.left_alone() for finding in findings)  # it is run where the helper is not
     applied = tuple(applicable(findings, options.tier))
     return apply_findings(module, document, helper, findings, applied)
+
+
+def _two_sources_once(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings with UC352 at its first place alone, and nowhere if AI_DEVICE chooses nothing in the file."""
+    chosen = any(finding.uses_helper for finding in findings)
+    first = next((finding for finding in findings if finding.rule == "UC352" and chosen), None)
+    return [finding for finding in findings if finding.rule != "UC352" or finding is first]
 
 
 def apply_findings(

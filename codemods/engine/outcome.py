@@ -56,6 +56,11 @@ class Request:
     helper: str | None = None
     """A module of the repository to use instead of writing a helper."""
     helper_name: str = "ai_device"
+    plan_helper: bool = True
+    """Whether to find out where the helper goes, which takes most of the time where few files have a hit.
+
+    Without it, the findings are the same, but imports are not those that the files need.
+    """
     unsaved: Mapping[Path, bytes] = field(default_factory=dict)
     """Contents of files that differ from those on disk, such as an editor holds. One that is among ``paths`` need not
     exist."""

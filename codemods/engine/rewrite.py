@@ -59,10 +59,7 @@ def rewrite(
     except RecursionError:
         raise SourceError(module.path, "is nested too deeply to be read") from None
     drafts = sorted(context.drafts, key=lambda draft: (draft.start, draft.end, draft.rule))
-    findings = [_finding_in_group(draft, module, helper) for draft in drafts]
-    if not any(finding.uses_helper for finding in findings):
-        findings = [finding for finding in findings if finding.rule != "UC352"]
-    return findings
+    return [_finding_in_group(draft, module, helper) for draft in drafts]
 
 
 def _finding_in_group(draft: Draft, module: Module, helper: str) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -47,11 +47,11 @@ def convert_tree(
         HelperConflict: the repository has a module of the helper's name that is not the helper
     """
     sources = {path: raw for path, raw in sources.items() if not _is_left_out(path, raw)}
-    plan = HelperPlan.for_repository(list(sources), repository, request.helper_name, request.helper)
+    names = _helper_names(list(sources), repository, request)
     settings = (raw for _, raw in repository.settings_files())
     project = Project.of(chain(repository.python_files(), sources.items()), repository.root, settings)
     ignores = PerFileIgnores(request.per_file_ignores, request.exclude_root)
-    tasks = [_Task(path, raw, _names(plan, path, request), ignores.ignored_in(path)) for path, raw in sources.items()]
+    tasks = [_Task(path, raw, names[path], ignores.ignored_in(path)) for path, raw in sources.items()]
     for done, result in enumerate(_results(tasks, project, request.options, request.jobs), start=1):
         if isinstance(result, SourceError):
             outcome.failures.append(result)
@@ -74,9 +74,17 @@ def _is_left_out(path: Path, raw: bytes) -> bool:
         return False  # it is reported when its turn comes
 
 
-def _names(plan: HelperPlan, path: Path, request: Request) -> HelperNames:
-    place = plan.for_file(path)
-    return HelperNames(place.module_statement, place.from_module, request.helper_name, place.targets)
+def _helper_names(files: Sequence[Path], repository: Repository, request: Request) -> dict[Path, HelperNames]:
+    """How each file names the helper."""
+    name = request.helper_name
+    if not request.plan_helper:
+        return dict.fromkeys(files, HelperNames(f"import {name}", name, name))
+    plan = HelperPlan.for_repository(files, repository, name, request.helper)
+    places = {path: plan.for_file(path) for path in files}
+    return {
+        path: HelperNames(place.module_statement, place.from_module, name, place.targets)
+        for path, place in places.items()
+    }
 
 
 def _results(
