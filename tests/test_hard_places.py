@@ -722,3 +722,9 @@ def test_match_patterns_are_left_and_what_they_choose_is_converted() -> None:
     assert "        case 'gpu' | 'cuda':\n            return ai_device.device()\n" in result
     assert "            return ai_device.device(n - 4)\n" in result
     assert any(finding.line == 6 for finding in converted(source).findings)
+
+
+def test_what_follows_a_converted_name_is_asked_of_the_helper() -> None:
+    source = "import torch\n\ntorch.cuda.synchronize.assert_called()\n"
+    assert rules_of(converted(source)) == ["UC501"]
+    assert body_after(source) == "ai_device.synchronize.assert_called()\n"

@@ -125,7 +125,8 @@ def _argument_at(before: bytes) -> tuple[str, str | int] | None:
         elif char == b"(":
             function = _FUNCTION.search(before[:offset])
             place = name[1].decode() if name[1] else commas
-            return (function[1].decode("utf-8", "replace"), place) if function else None
+            known = function is not None and not function[1].startswith(b"__")  # constructors all share a name
+            return (function[1].decode("utf-8", "replace"), place) if function is not None and known else None
         elif char == b"," and not depth:
             commas += 1
         if depth < 0:

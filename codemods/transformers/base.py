@@ -26,7 +26,7 @@ from codemods.findings import Finding, Tier
 from codemods.source.edits import Edit
 from codemods.transformers.cuda_tests import CudaTests
 from codemods.transformers.device_lists import DeviceLists
-from codemods.transformers.regions import Region, region_at
+from codemods.transformers.regions import BACKEND_CLASS, Region, region_at
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 
@@ -123,6 +123,8 @@ class Codemod(cst.CSTTransformer):
     ) -> None:
         """Reports a place without an edit."""
         start, end = self.context.span(node)
+        if rule != BACKEND_CLASS.rule and self.region(node) is BACKEND_CLASS:
+            rule, detail, tier = BACKEND_CLASS.rule, "", BACKEND_CLASS.tier
         known = self.context.catalogue[rule]
         tier = known.tier if tier is None else tier
         if tier in (Tier.SAFE, Tier.REVIEW):

@@ -136,7 +136,7 @@ class CudaFunctions(Codemod):
     def _report_unknown(self, original: cst.CSTNode, name: str) -> None:
         if name == "torch.cuda":
             self._report_module(original)
-        elif name.startswith("torch.cuda."):
+        elif name.startswith("torch.cuda.") and not _is_converted(name.rpartition(".")[0]):
             self.report("UC503", original, f"{name} is not a public name of torch.cuda")
 
     def _report_module(self, original: cst.CSTNode) -> None:
@@ -234,6 +234,12 @@ def _is_known(name: str) -> bool:
     """Whether a name is one of ``torch.cuda``, or another one that the table speaks of and no rule of its own."""
     known = load_cuda_api().get(name)
     return name.startswith(_NAMESPACES) or (known is not None and known.action == "report")
+
+
+def _is_converted(name: str) -> bool:
+    """Whether the helper has a name, so that what follows it is asked of the helper's."""
+    known = load_cuda_api().get(name)
+    return known is not None and known.action == "helper"
 
 
 def rule_for(name: str) -> str:

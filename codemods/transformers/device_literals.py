@@ -6,6 +6,7 @@ import ast
 
 import libcst as cst
 
+from codemods.findings import Tier
 from codemods.transformers.base import Codemod
 from codemods.transformers.expressions import CudaDevice, argument, cuda_device, has_star, string_value
 from codemods.transformers.roles import Role, device_role
@@ -41,6 +42,9 @@ class DeviceLiterals(Codemod):
     def _replace(
         self, rule: str, original: cst.BaseExpression, updated: cst.BaseExpression, device: CudaDevice
     ) -> cst.BaseExpression:
+        if self._is_fallback():
+            self.report(rule, original, "the fall-back of a look-up that is device-agnostic already", tier=Tier.NOTE)
+            return updated
         role = device_role(self, original)
         if role is Role.OBJECT or role is Role.TORCH_DEVICE:
             return self.rewrite(rule, original, self.device(device.index))
@@ -60,6 +64,11 @@ class DeviceLiterals(Codemod):
         if device.index is None and self._is_extended(original):
             return self.call_helper("device_type")
         return cst.Call(cst.Name("str"), [cst.Arg(self.device(device.index))])
+
+    def _is_fallback(self) -> bool:
+        """``torch.accelerator.current_accelerator() if hasattr(torch, "accelerator") else "cuda"``"""
+        choice = next((a for a in reversed(self.context.ancestors) if isinstance(a, cst.IfExp)), None)
+        return choice is not None and "torch.accelerator." in cst.Module([]).code_for_node(choice.body)
 
     def _is_extended(self, original: cst.BaseExpression) -> bool:
         """Whether the variable that takes the string is put into longer strings, or names a type for autocast."""

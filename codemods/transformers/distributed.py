@@ -16,6 +16,7 @@ from codemods.transformers.expressions import string_value
 from codemods.transformers.roles import Role, backend_role
 
 _PAIRS = re.compile(r"(?:cpu:gloo,)?cuda:nccl(?:,cpu:gloo)?\Z")
+_CHOOSES = re.compile(r"(?:get_)?(?:current_)?(?:torch_)?device(?:_id|_index)?")
 _NCCL_AVAILABLE = "torch.distributed.is_nccl_available"
 _DATA_PARALLEL = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"}
 _COLLECTIVES = {
@@ -92,7 +93,7 @@ class DeviceIndices(Codemod):
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
         keyword = original_node.keyword.value if original_node.keyword else None
         value = original_node.value
-        if keyword in _CHANGES and not self._is_none(value) and not self._follows_helper(value):
+        if keyword in _CHANGES and not self._is_none(value) and not self._is_chosen(value):
             change = _CHANGES[keyword](self, original_node, updated_node)
             return updated_node if change is None else self.rewrite("UC303", original_node, change)
         return updated_node
@@ -128,8 +129,11 @@ class DeviceIndices(Codemod):
             return False
         return self.qualified(call.func) in _DATA_PARALLEL or self.is_helper_call(call, "DataParallel")
 
-    def _follows_helper(self, node: cst.BaseExpression) -> bool:
-        return isinstance(node, cst.Call) and (dotted_name(node.func) or "").startswith(self.context.helper + ".")
+    def _is_chosen(self, node: cst.BaseExpression) -> bool:
+        """Whether the helper gives the value, or a function of the repository that chooses devices."""
+        name = (dotted_name(node.func) or "") if isinstance(node, cst.Call) else ""
+        own = _CHOOSES.fullmatch(name.rpartition(".")[2]) is not None
+        return name.startswith(self.context.helper + ".") or (own and not name.startswith("torch."))
 
 
 _CHANGES: dict[str, Callable[[DeviceIndices, cst.Arg, cst.Arg], cst.Arg | None]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -18,6 +19,7 @@ _SCRIPTED = {
     "torch.jit.script_if_tracing",
     "torch.jit.interface",
 }
+_LAYER = re.compile(r"(?:Accelerator|Platform|DeviceBackend|DeviceInterface)(?:Base|Interface|ABC)?$")
 _KERNELS = {"triton.jit", "triton.autotune", "triton.heuristics", "numba.cuda.jit"}
 
 
@@ -33,6 +35,7 @@ class Region:
     detail: str = ""
 
 
+BACKEND_CLASS = Region("UC354", Tier.NOTE)
 _SCRIPT = Region("UC806", Tier.MANUAL)
 _KERNEL = Region("UC804", Tier.NOTE)
 _TEST_CONDITION = Region("UC807", Tier.MANUAL)
@@ -47,6 +50,8 @@ def region_at(module: Module, offset: int, obstacle: Obstacle | None = None) -> 
             Without it all of them stay.
     """
     for statement in module.statements.path_to(offset):
+        if isinstance(statement, ast.ClassDef) and _is_backend_class(statement):
+            return BACKEND_CLASS
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             for decorator in statement.decorator_list:
                 region = _region_of(decorator, module)
@@ -59,6 +64,12 @@ def region_at(module: Module, offset: int, obstacle: Obstacle | None = None) -> 
                 if region is not None:
                     return region
     return None
+
+
+def _is_backend_class(node: ast.ClassDef) -> bool:
+    """``class CudaAccelerator(BaseAccelerator)``: CUDA's side of a device layer, which has classes for others."""
+    bases = ((dotted_name(base) or "").rpartition(".")[2] for base in node.bases)
+    return "cuda" in node.name.lower() and any(_LAYER.search(base) and "cuda" not in base.lower() for base in bases)
 
 
 def _region_of(decorator: ast.expr, module: Module) -> Region | None:
