@@ -17,7 +17,6 @@ INDEX_NAME = re.compile(r"(?:^|_)(?:local_)?rank$|(?:^|_)gpu(?:_?id|_?idx|_?inde
 _CALLED_DEVICE = re.compile(r"device|(?:^|_)dev(?:$|_)", re.IGNORECASE)
 _TAKE_DEVICE_FIRST = {"to", "cuda", "device", "set_device", "get_device_name", "synchronize"}
 """Functions and methods whose first argument may be a device as well as an integer."""
-_CALLS = {"current_device", "get_node_local_rank"}
 _COUNTS = re.compile(r"device_count|num_gpus|n_?gpus?|gpus_per_node", re.IGNORECASE)
 _ARGUMENTS = (re.compile(rb"rank(?=[,)])"), re.compile(rb"gpu(?:_?(?:id|idx|index))?(?=[,)])"))
 _NAME = re.compile(rb"(?:(\w+)[ \t]*=[ \t]*)?([\w.]+)\Z")
@@ -94,10 +93,10 @@ def _given(function: ast.FunctionDef | ast.AsyncFunctionDef, given: Collection[t
 def is_index(value: ast.expr) -> bool:
     """Whether an expression is such an integer by what it is made of."""
     if isinstance(value, ast.Call):
-        name = (dotted_name(value.func) or "").split(".")[-1]
+        owner, _, name = (dotted_name(value.func) or "").rpartition(".")
         if name == "int" and len(value.args) == 1:
             return "LOCAL_RANK" in _texts(value.args[0])
-        return name in _CALLS
+        return name == "get_node_local_rank" or (name == "current_device" and _is_of_cuda(owner))
     return isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod) and _is_count(value.right)
 
 
@@ -132,6 +131,11 @@ def _argument_at(before: bytes) -> tuple[str, str | int] | None:
         if depth < 0:
             return None
     return None
+
+
+def _is_of_cuda(owner: str) -> bool:
+    """Whether a module with a ``current_device`` is CUDA's, under any name; that of another device is not."""
+    return owner.partition(".")[0] != "torch" or owner == "torch.cuda"
 
 
 def _is_count(value: ast.expr) -> bool:

@@ -13,7 +13,8 @@ import libcst as cst
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.branches import choice_is_portable, is_portable
-from codemods.transformers.expressions import cuda_device, string_value
+from codemods.transformers.expressions import cuda_device, names_other_devices, string_value
+from codemods.transformers.roles import DEVICE_NAME
 
 _OPTIMISATIONS = {"non_blocking", "pin_memory", "fused", "persistent_workers", "use_fused"}
 
@@ -43,13 +44,16 @@ class Comparisons(Codemod):
         left_is_cuda = is_plain_cuda(original_node.left)
         if not left_is_cuda and not is_plain_cuda(target.comparator):
             if _lists_cuda(target.comparator) or any(map(cuda_device, (original_node.left, target.comparator))):
-                self.report("UC204", original_node)
+                self._report_beside_others(original_node)
+            return updated_node
+        if isinstance(target.operator, cst.In | cst.NotIn) and left_is_cuda and not _is_device(target.comparator):
+            self.report("UC204", original_node)
             return updated_node
         if self._is_optimisation():
             self.report("UC204", original_node, "an optimisation for CUDA alone, left as it is", tier=Tier.NOTE)
             return updated_node
         if not follows(self, original_node):
-            self.report("UC204", original_node)
+            self._report_beside_others(original_node)
             return updated_node
         device_type = self.call_helper("device_type")
         if left_is_cuda:
@@ -80,6 +84,14 @@ class Comparisons(Codemod):
             prefix = cst.BinaryOperation(prefix, cst.Add(), colon)
         argument = updated_node.args[0].with_changes(value=prefix)
         return self.rewrite("UC204", original_node, updated_node.with_changes(args=[argument]))
+
+    def _report_beside_others(self, node: cst.Comparison) -> None:
+        """Reports a comparison; one that stands beside other devices is device-agnostic already."""
+        around = [a for a in self.context.ancestors if isinstance(a, cst.BooleanOperation)]
+        if names_other_devices(around[0] if around else node):
+            self.report("UC204", node, "other devices are compared with as well", tier=Tier.NOTE)
+        else:
+            self.report("UC204", node)
 
     def _report_chain(self, node: cst.Comparison) -> None:
         if any(is_plain_cuda(target.comparator) for target in node.comparisons):
@@ -151,6 +163,15 @@ def _is_parameter(codemod: Codemod, node: cst.BaseExpression) -> bool:
 def is_plain_cuda(node: cst.BaseExpression) -> bool:
     """Whether an expression is "cuda" or "cuda:0"."""
     return string_value(node) in ("cuda", "cuda:0")
+
+
+def _is_device(node: cst.BaseExpression) -> bool:
+    """Whether an expression is a device or its name, by what it is called: ``self.device``, ``str(x.device)``."""
+    if isinstance(node, cst.Call):
+        return any(_is_device(arg.value) for arg in node.args) or _is_device(node.func)
+    if isinstance(node, cst.Attribute):
+        return node.attr.value == "type" or bool(DEVICE_NAME.search(node.attr.value)) or _is_device(node.value)
+    return isinstance(node, cst.Name) and bool(DEVICE_NAME.search(node.value))
 
 
 def _lists_cuda(node: cst.BaseExpression) -> bool:

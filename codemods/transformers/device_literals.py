@@ -8,7 +8,14 @@ import libcst as cst
 
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod
-from codemods.transformers.expressions import CudaDevice, argument, cuda_device, has_star, string_value
+from codemods.transformers.expressions import (
+    CudaDevice,
+    argument,
+    cuda_device,
+    has_star,
+    names_other_devices,
+    string_value,
+)
 from codemods.transformers.roles import Role, device_role
 
 
@@ -55,7 +62,9 @@ class DeviceLiterals(Codemod):
         if role is Role.TYPE:
             return self.rewrite(rule, original, self.call_helper("device_type"))
         lists = self.context.device_lists
-        if role is Role.UNKNOWN and (lists is None or self.offset(original) not in lists.covered):
+        if role is Role.UNKNOWN and self._is_beside_others():
+            self.report("UC109", original, "other devices are named beside it", tier=Tier.NOTE)
+        elif role is Role.UNKNOWN and (lists is None or self.offset(original) not in lists.covered):
             self.report("UC109", original, lists.kept.get(self.offset(original), "") if lists is not None else "")
         return updated
 
@@ -69,6 +78,11 @@ class DeviceLiterals(Codemod):
         """``torch.accelerator.current_accelerator() if hasattr(torch, "accelerator") else "cuda"``"""
         choice = next((a for a in reversed(self.context.ancestors) if isinstance(a, cst.IfExp)), None)
         return choice is not None and "torch.accelerator." in cst.Module([]).code_for_node(choice.body)
+
+    def _is_beside_others(self) -> bool:
+        """``("cuda", "npu", "xpu")``: a list of devices, not a choice of CUDA."""
+        lists = (a for a in reversed(self.context.ancestors) if isinstance(a, cst.List | cst.Tuple | cst.Set))
+        return any(map(names_other_devices, lists))
 
     def _is_extended(self, original: cst.BaseExpression) -> bool:
         """Whether the variable that takes the string is put into longer strings, or names a type for autocast."""

@@ -107,6 +107,15 @@ def _format_call(original: cst.Call, updated: cst.Call) -> CudaDevice | None:
     return CudaDevice(updated.args[0].value)
 
 
+_OTHERS = {"npu", "xpu", "mlu", "musa", "hpu", "gcu", "supa", "xla", "sdaa"}
+
+
+def names_other_devices(node: cst.CSTNode) -> bool:
+    """Whether the strings in an expression name other accelerators: it is not CUDA's alone."""
+    text = string_value(node)
+    return text in _OTHERS if text is not None else any(map(names_other_devices, node.children))
+
+
 def argument(call: cst.Call, position: int | None, *keywords: str) -> cst.Arg | None:
     """The argument at a position or under one of the keywords."""
     for index, arg in enumerate(call.args):
