@@ -1,0 +1,173 @@
+"""Which lines a change adds, so that a check can speak of these alone.
+
+What a check reads are the files of the work tree, and so are the lines counted there. For staged content that means:
+the lines of the work tree that the index has and the last commit has not. Under pre-commit, which takes unstaged
+changes away for the run, these are all that is staged. Elsewhere a staged line that was changed again is not seen; the
+files with such lines are in ``partly_staged``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from codemods.check.reported import Reported
+from codemods.source.git import Git, GitError
+
+_DIFF = (
+    "-p", "--unified=0", "--inter-hunk-context=0", "--find-renames", "--text", "--no-color", "--src-prefix=a/",
+    "--dst-prefix=b/", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", f"-O{os.devnull}",
+)  # fmt: skip
+_STAGED = ("--cached", "--ita-invisible-in-index", "--no-ext-diff", "--ignore-submodules=all")
+_HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_ESCAPE = re.compile(rb'\\([0-7]{3}|[abtnvfr"\\])')
+_ESCAPED = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
+
+Range = tuple[int, int]
+"""The first and the last of some lines."""
+_EVERY_LINE: tuple[Range, ...] = ((1, sys.maxsize),)
+
+
+@dataclass(frozen=True)
+class AddedLines:
+    """The lines that a change adds."""
+
+    _added: Mapping[str, tuple[Range, ...]]
+    """By real path, in ascending order."""
+    _not_meant: Mapping[str, tuple[Range, ...]] = field(default_factory=dict)
+    """Lines that are changed in the work tree only, where staged content is meant."""
+    partly_staged: tuple[Path, ...] = ()
+    """Staged files that have other changes in the work tree, which are what a check reads."""
+
+    @classmethod
+    def against(cls, root: Path, base: str) -> AddedLines:
+        """What the work tree adds to the point where its branch left ``base``; untracked files are all new.
+
+        Raises:
+            GitError: there is no git, no repository or no such revision; the message says what to do
+        """
+        git = Git.around(root)
+        return cls._to_the_work_tree(git, _fork_point(git, base))
+
+    @classmethod
+    def staged(cls, root: Path) -> AddedLines:
+        """What is staged; if nothing is, what the work tree adds to the last commit, with untracked files.
+
+        Raises:
+            GitError: there is no git or no repository
+        """
+        git = Git.around(root)
+        last = git.commit("HEAD") or git.empty_tree  # before the first commit all is new
+        names = git.output("diff-index", *_STAGED, "--name-only", "-z", last, "--").split(b"\0")
+        staged = {os.path.realpath(git.top / os.fsdecode(name)) for name in names if name}
+        if not staged:
+            return cls._to_the_work_tree(git, last)
+        unstaged = _ranges(git, "diff-files")
+        partly = sorted(Path(path) for path in staged & unstaged.keys())
+        return cls(_ranges(git, "diff-index", last), unstaged, tuple(partly))
+
+    @classmethod
+    def _to_the_work_tree(cls, git: Git, tree: str) -> AddedLines:
+        untracked = {os.path.realpath(path): _EVERY_LINE for path in git.untracked()}
+        return cls({**_ranges(git, "diff-index", tree), **untracked})
+
+    def holds(self, path: Path, line: int, end_line: int | None = None) -> bool:
+        """Whether one of the lines of a place is added; lines end with a line feed, and nothing else."""
+        key = os.path.realpath(path)
+        added, not_meant = self._added.get(key, ()), self._not_meant.get(key, ())
+        last = line if end_line is None else end_line
+        return any(
+            not not_meant or any(not _in(other, not_meant) for other in range(start, end + 1))
+            for start, end in _overlaps(added, line, last)
+        )
+
+    def only(self, reported: Iterable[Reported]) -> Iterator[Reported]:
+        """The findings that stand on added lines."""
+        for item in reported:
+            # Counted anew: git does not end a line at a lone carriage return, as Python does.
+            utf8, finding = item.document.utf8, item.finding
+            line = utf8.count(b"\n", 0, finding.start) + 1
+            last = line + utf8.count(b"\n", finding.start, max(finding.start, finding.end - 1))
+            if self.holds(item.path, line, last):
+                yield item
+
+
+def _fork_point(git: Git, base: str) -> str:
+    """The commit in which the current branch and a revision have their last common state."""
+    fetch = (
+        "the clone is shallow: fetch more of its history (git fetch --deepen=100, or --unshallow; in GitHub Actions"
+        " `fetch-depth: 0`)"
+    )
+    commit = git.commit(base)
+    if commit is None:
+        remedy = f"; {fetch}" if git.is_shallow else "; fetch it, or name another one"
+        raise GitError(f"{git.top}: there is no revision {base!r} here{remedy}")
+    if git.commit("HEAD") is None:
+        return commit
+    common = git.answer("merge-base", commit, "HEAD")
+    if common is None:
+        remedy = f"; {fetch}" if git.is_shallow else "; name a revision that the current branch comes from"
+        raise GitError(f"{git.top}: {base!r} and HEAD have no common history here{remedy}")
+    return common
+
+
+def _ranges(git: Git, command: str, *tree: str) -> dict[str, tuple[Range, ...]]:
+    """The lines that a diff adds, by the real path of their file."""
+    found: dict[str, list[Range]] = {}
+    with git.lines(command, *_DIFF, *tree, "--") as lines:
+        for name, added in _hunks(lines):
+            found.setdefault(os.path.realpath(git.top / os.fsdecode(name)), []).append(added)
+    return {path: tuple(ranges) for path, ranges in found.items()}
+
+
+def _hunks(lines: Iterator[bytes]) -> Iterator[tuple[bytes, Range]]:
+    """The files of a patch without context, and the lines that each of its hunks adds."""
+    name: bytes | None = None
+    for line in lines:
+        hunk = _HUNK.match(line)
+        if line.startswith(b"diff "):
+            name = None
+        elif line.startswith(b"+++ "):
+            name = _new_name(line)
+        elif hunk is not None and name is not None:
+            removed, start, added = (int(group) if group else 1 for group in hunk.groups())
+            _skip(lines, removed + added)  # the text of a file may look like a patch
+            if added:
+                yield name, (start, start + added - 1)
+
+
+def _skip(lines: Iterator[bytes], count: int) -> None:
+    while count > 0:
+        count -= not next(lines, b"").startswith(b"\\")  # "\ No newline at end of file" is no line of the file
+
+
+def _new_name(line: bytes) -> bytes | None:
+    r"""The file in a ``+++`` line; None for a deleted one. Git ends names with blanks by a tab and quotes odd ones."""
+    name = line[4:].rstrip(b"\n").removesuffix(b"\t")
+    if name.startswith(b'"'):
+        name = _ESCAPE.sub(_unescaped, name[1:-1])
+    return name.removeprefix(b"b/") if name.startswith(b"b/") else None
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    code = match[1]
+    return bytes([int(code, 8)]) if code.isdigit() else _ESCAPED.get(code, code)
+
+
+def _in(line: int, ranges: tuple[Range, ...]) -> bool:
+    return any(True for _ in _overlaps(ranges, line, line))
+
+
+def _overlaps(ranges: tuple[Range, ...], first: int, last: int) -> Iterator[Range]:
+    """What of some lines lies in ranges."""
+    at = max(0, bisect_right(ranges, (first, sys.maxsize)) - 1)
+    for start, end in ranges[at:]:
+        if start > last:
+            return
+        if end >= first:
+            yield max(start, first), min(end, last)
