@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from codemods.analysis.module import Module, parse
 from codemods.analysis.project import Project
 from codemods.engine import imports
-from codemods.engine.rewrite import rewrite
 from codemods.findings import Finding, Tier, applicable
 from codemods.source.document import Document, SourceError
 from codemods.source.edits import Edit, apply_edits
@@ -91,6 +90,8 @@ def convert(
     Raises:
         SourceError: the file does not parse, or cannot be changed safely
     """
+    from codemods.engine.rewrite import rewrite  # with libcst, which a file that is known already does not need
+
     module = Module(document)
     helper = helper.renamed(imports.choose_name(module, helper.name))
     found = rewrite(module, project, helper.name, helper.module, whole_module=whole_module)

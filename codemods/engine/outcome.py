@@ -34,6 +34,10 @@ class Request:
     helper_name: str = "ai_device"
     jobs: int | None = None
     """Processes; ``None`` decides by the amount of work."""
+    cache: bool = False
+    """Whether what earlier runs found is used, and kept for later ones."""
+    cache_dir: Path | None = None
+    """Where it is kept; by default where ``codemods.engine.cache.cache_folder`` says."""
 
 
 @dataclass
@@ -53,6 +57,8 @@ class Outcome:
     """Lines of configuration files that name CUDA: file, line and text."""
     files: int = 0
     """Python files that were looked at."""
+    remarks: list[str] = field(default_factory=list)
+    """What there is to say of the run itself."""
 
     @property
     def changed(self) -> list[Conversion]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codemods.analysis.project import Project
 from codemods.engine.convert import Conversion, HelperNames, Options, convert
@@ -18,6 +18,9 @@ from codemods.engine.outcome import Outcome, Progress, Request
 from codemods.runtime import helper_source, is_helper
 from codemods.source.document import Document, SourceError
 from codemods.source.repository import Repository
+
+if TYPE_CHECKING:
+    from codemods.engine.cache import Cache
 
 POOL_PAYS_FROM = 24
 """Files with a hit from which a pool of processes is faster than one (measured: starting it costs about 0.5 s)."""
@@ -36,6 +39,7 @@ def convert_tree(
     sources: Mapping[Path, bytes],
     outcome: Outcome,
     progress: Progress | None,
+    cache: Cache | None = None,
 ) -> None:
     """Converts files given with their bytes, and adds what became of them to the outcome.
 
@@ -45,10 +49,11 @@ def convert_tree(
     sources = {path: raw for path, raw in sources.items() if not is_helper(raw.decode("utf-8", "replace"))}
     plan = HelperPlan.for_repository(list(sources), repository, request.helper_name, request.helper)
     settings = (raw for _, raw in repository.settings_files())
-    project = Project.of(chain(repository.python_files(), sources.items()), repository.root, settings)
+    project = Project.of(chain(repository.python_files(), sources.items()), repository.root, settings, repository.facts)
     options = Options(request.tier, request.select, request.ignore)
     tasks = [_Task(path, raw, _names(plan, path, request)) for path, raw in sources.items()]
-    for done, result in enumerate(_results(tasks, project, options, request.jobs), start=1):
+    results = _results(tasks, project, options, request.jobs, cache)
+    for done, result in enumerate(results, start=1):
         if isinstance(result, SourceError):
             outcome.failures.append(result)
         elif result.findings:
@@ -64,6 +69,31 @@ def _names(plan: HelperPlan, path: Path, request: Request) -> HelperNames:
 
 
 def _results(
+    tasks: list[_Task], project: Project, options: Options, jobs: int | None, cache: Cache | None
+) -> Iterator[Conversion | SourceError]:
+    """What becomes of each file, in order: from the cache, or found now and added to it."""
+    if cache is None:
+        yield from _found(tasks, project, options, jobs)
+        return
+    context = cache.context(project, options)
+    known = [_known(task, cache, context) for task in tasks]
+    found = _found([task for task, item in zip(tasks, known, strict=True) if item is None], project, options, jobs)
+    for task, item in zip(tasks, known, strict=True):
+        result = next(found) if item is None else item
+        if item is None and isinstance(result, Conversion):  # a failure may have passed by the next run
+            cache.remember(cache.key(result.document, task.helper, context), result)
+        yield result
+
+
+def _known(task: _Task, cache: Cache, context: str) -> Conversion | None:
+    try:
+        document = Document.from_bytes(task.path, task.raw)
+    except SourceError:
+        return None
+    return cache.conversion(cache.key(document, task.helper, context), document)
+
+
+def _found(
     tasks: list[_Task], project: Project, options: Options, jobs: int | None
 ) -> Iterator[Conversion | SourceError]:
     workers = jobs if jobs is not None else (os.cpu_count() or 1) if len(tasks) >= POOL_PAYS_FROM else 1
@@ -71,6 +101,10 @@ def _results(
         with _without_collector():
             yield from (_convert(task, project, options) for task in tasks)
         return
+    from concurrent.futures import ProcessPoolExecutor
+
+    import codemods.engine.rewrite  # noqa: F401 (loaded once, before the processes divide)
+
     with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(project, options)) as pool:
         yield from pool.map(_convert_in_worker, tasks, chunksize=max(1, len(tasks) // (workers * 8)))
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from codemods.source.discovery import Found
-from codemods.source.import_lines import ImportLine, ImportLines, read_import_lines
+from codemods.source.import_lines import IMPORT_LINES, IMPORT_LINES_OF_NOTEBOOK, ImportLine, ImportLines
 from codemods.source.module_tree import AROUND, ModuleTree, base, depth, parent, upwards
 from codemods.source.packaging import PACKAGING_FILES, installed_packages, source_folders
 from codemods.source.repository import Repository
@@ -180,7 +180,8 @@ class ImportGraph:
             raw = self._repository.read(path)
         except OSError:
             raw = b""  # whoever wants to convert it says so
-        self.lines[self.relative(path)] = read_import_lines(raw, notebook=path.suffix == ".ipynb")
+        kind = IMPORT_LINES_OF_NOTEBOOK if path.suffix == ".ipynb" else IMPORT_LINES
+        self.lines[self.relative(path)] = self._repository.facts.of(kind, raw)
 
     def _read_packaging(self, project: str) -> None:
         text = ""

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from codemods.source.discovery import Found, Skipped, discover
+from codemods.source.facts import Facts
 
 _SETTINGS = {".yaml", ".yml", ".json", ".toml"}
 _LARGEST_SETTINGS = 1 << 20
@@ -16,8 +17,9 @@ _LARGEST_SETTINGS = 1 << 20
 class Repository:
     """The files below a folder, without what its ``.gitignore`` files leave out."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, facts: Facts | None = None) -> None:
         self.root = root
+        self.facts = facts or Facts()
         self._contents: dict[Path, bytes] = {}
 
     @cached_property
