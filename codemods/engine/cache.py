@@ -40,11 +40,14 @@ Entries = dict[str, tuple[int, Any]]
 """By key: the day on which an entry was last of use, and its content."""
 
 
-def cache_folder(root: Path, chosen: Path | None = None) -> Path:
-    """The folder of a repository's cache: the chosen one's, that of ``UNCUDA_CACHE_DIR``, else one in its root."""
+def cache_folder(root: Path, chosen: Path | None = None) -> Path | None:
+    """The folder of a repository's cache: in the chosen folder, in that of ``UNCUDA_CACHE_DIR``, else in its root.
+
+    None for a root that git would not hide the folder in.
+    """
     shared = chosen or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     if shared is None:
-        return root / FOLDER
+        return root / FOLDER if (root / ".git").exists() else None
     place = os.path.realpath(root)
     return shared.absolute() / f"{os.path.basename(place)}-{_digest(os.fsencode(place))[:16]}"  # noqa: PTH119
 
@@ -125,18 +128,20 @@ class Cache(Facts):
         document = {"facts": self._kept(self._facts), "conversions": self._kept(self._conversions)}
         data = json.dumps(document, separators=(",", ":"), ensure_ascii=True).encode("ascii")
         with contextlib.suppress(OSError):
-            _prepare(self._folder)
+            _prepare(self._file.parent)
             _replace(self._file, data)
             _remove_old(self._file)
 
     @cached_property
     def _file(self) -> Path | None:
-        """The file for this version of the tool; None if the folder must not be used."""
-        if self._folder.parent == self._root and _is_committed(self._root):
-            self.remarks.append(f"{self._folder}: is under version control, so it is not used; remove it from there")
+        """The file for this version of the tool; None if there must be none."""
+        folder = self._folder
+        if folder is None or folder.is_symlink():  # a link could lead anywhere, and files are removed from the folder
             return None
-        # A link could lead anywhere, and files are removed from the folder.
-        return None if self._folder.is_symlink() else self._folder / f"{tool_digest()}.json"
+        if folder.parent == self._root and _is_committed(self._root):
+            self.remarks.append(f"{folder}: is under version control, so it is not used; remove it from there")
+            return None
+        return folder / f"{tool_digest()}.json"
 
     @cached_property
     def _stored(self) -> tuple[Entries, Entries]:
