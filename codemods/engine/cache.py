@@ -194,6 +194,8 @@ def _digest(raw: bytes) -> str:
 
 def _entries(value: Any) -> Entries:
     entries: Entries = {}
+    if not isinstance(value, dict):
+        raise TypeError(value)
     for key, (day, content) in value.items():
         if not isinstance(day, int):
             raise TypeError(day)
