@@ -117,6 +117,9 @@ def test_odd_names(repository: GitRepository, name: str) -> None:
     added = AddedLines.staged(repository.root)
     assert held(added, repository.root / name) == [6]
     assert added.holds(repository.root / f"{name}.new", 1)
+    repository.git("add", name)
+    repository.write({name: TEN})
+    assert AddedLines.staged(repository.root).contents == {repository.root / name: changed(6).encode()}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="such names are not possible")
@@ -125,6 +128,9 @@ def test_a_name_that_is_no_text(repository: GitRepository) -> None:
     repository.commit({name: TEN})
     repository.write({name: changed(6)})
     assert held(AddedLines.staged(repository.root), repository.root / name) == [6]
+    repository.git("add", "-A")
+    repository.write({name: TEN})
+    assert AddedLines.staged(repository.root).contents == {repository.root / name: changed(6).encode()}
 
 
 def test_a_repository_behind_a_link(repository: GitRepository, tmp_path: Path) -> None:
@@ -173,38 +179,39 @@ def test_only_what_is_staged_counts(repository: GitRepository) -> None:
     repository.git("add", "a.py", "staged.py")
     repository.write({"a.py": "above\n" + changed(2, 8)})
     added = AddedLines.staged(repository.root)
-    assert held(added, repository.root / "a.py") == [3]  # where the staged line stands now
+    assert held(added, repository.root / "a.py") == [2]
     assert held(added, repository.root / "staged.py", 10) == list(range(1, 11))
     assert not added.holds(repository.root / "loose.py", 1)
-    assert added.partly_staged == (repository.root / "a.py",)
+    assert added.contents == {repository.root / "a.py": changed(2).encode()}
 
 
-def test_a_staged_line_that_was_changed_again_is_not_seen(repository: GitRepository) -> None:
+def test_a_staged_line_that_was_changed_again(repository: GitRepository) -> None:
     repository.write({"a.py": changed(2)})
     repository.git("add", "a.py")
     repository.write({"a.py": TEN.replace("line 2", "fixed"), "b.py": TEN})
     added = AddedLines.staged(repository.root)
-    assert held(added, repository.root / "a.py") == []
-    assert added.partly_staged == (repository.root / "a.py",)
+    assert held(added, repository.root / "a.py") == [2]
+    assert added.contents == {repository.root / "a.py": changed(2).encode()}
 
 
-def test_a_place_that_is_staged_in_part(repository: GitRepository) -> None:
-    repository.write({"a.py": changed(4)})
-    repository.git("add", "a.py")
-    repository.write({"a.py": changed(3, 4, 5)})
-    added = AddedLines.staged(repository.root)
-    assert held(added, repository.root / "a.py") == [4]
-    assert added.holds(repository.root / "a.py", 3, 5)
-    assert not added.holds(repository.root / "a.py", 1, 3)
+def test_staged_files_that_are_gone_again(repository: GitRepository) -> None:
+    repository.commit({"b.py": TEN})
+    repository.write({"a.py": changed(2), "new.py": TEN})
+    repository.git("add", "-A")
+    repository.git("rm", "-q", "--cached", "b.py")
+    for name in ("a.py", "new.py"):
+        (repository.root / name).unlink()
+    contents = AddedLines.staged(repository.root).contents
+    assert contents == {repository.root / "a.py": changed(2).encode(), repository.root / "new.py": TEN.encode()}
 
 
-def test_a_file_with_loose_changes_alone_is_not_partly_staged(repository: GitRepository) -> None:
+def test_a_file_with_loose_changes_alone_is_no_staged_one(repository: GitRepository) -> None:
     repository.commit({"b.py": TEN})
     repository.write({"a.py": changed(2)})
     repository.git("add", "a.py")
     repository.write({"b.py": changed(2)})
     added = AddedLines.staged(repository.root)
-    assert added.partly_staged == ()
+    assert added.contents == {}
     assert held(added, repository.root / "b.py") == []
 
 

@@ -1,9 +1,8 @@
 """Which lines a change adds, so that a check can speak of these alone.
 
-What a check reads are the files of the work tree, and so are the lines counted there. For staged content that means:
-the lines of the work tree that the index has and the last commit has not. Under pre-commit, which takes unstaged
-changes away for the run, these are all that is staged. Elsewhere a staged line that was changed again is not seen; the
-files with such lines are in ``partly_staged``.
+Lines are those of the files in the work tree, with one exception: where content is staged, that is what will be
+committed, and a file that was changed again since has other lines. ``AddedLines.contents`` holds what is staged of such
+files, to be checked in their place. Under pre-commit, which takes unstaged changes away for the run, there are none.
 """
 
 from __future__ import annotations
@@ -39,10 +38,8 @@ class AddedLines:
 
     _added: Mapping[str, tuple[Range, ...]]
     """By real path, in ascending order."""
-    _not_meant: Mapping[str, tuple[Range, ...]] = field(default_factory=dict)
-    """Lines that are changed in the work tree only, where staged content is meant."""
-    partly_staged: tuple[Path, ...] = ()
-    """Staged files that have other changes in the work tree, which are what a check reads."""
+    contents: Mapping[Path, bytes] = field(default_factory=dict)
+    """What is staged of files that look otherwise in the work tree; the lines are those of these contents."""
 
     @classmethod
     def against(cls, root: Path, base: str) -> AddedLines:
@@ -63,13 +60,13 @@ class AddedLines:
         """
         git = Git.around(root)
         last = git.commit("HEAD") or git.empty_tree  # before the first commit all is new
-        names = git.output("diff-index", *_STAGED, "--name-only", "-z", last, "--").split(b"\0")
-        staged = {os.path.realpath(git.top / os.fsdecode(name)) for name in names if name}
+        staged = git.names("diff-index", *_STAGED, "--name-only", last)
         if not staged:
             return cls._to_the_work_tree(git, last)
-        unstaged = _ranges(git, "diff-files")
-        partly = sorted(Path(path) for path in staged & unstaged.keys())
-        return cls(_ranges(git, "diff-index", last), unstaged, tuple(partly))
+        there = git.names("diff-index", *_STAGED, "--name-only", "--diff-filter=ACMR", last)
+        changed_again = there & git.names("diff-files", "--name-only", "--ignore-submodules=all")
+        contents = {git.top / name: git.output("cat-file", "blob", f":0:{name}") for name in sorted(changed_again)}
+        return cls(_ranges(git, "diff-index", *_STAGED, last), contents)
 
     @classmethod
     def _to_the_work_tree(cls, git: Git, tree: str) -> AddedLines:
@@ -78,13 +75,10 @@ class AddedLines:
 
     def holds(self, path: Path, line: int, end_line: int | None = None) -> bool:
         """Whether one of the lines of a place is added; lines end with a line feed, and nothing else."""
-        key = os.path.realpath(path)
-        added, not_meant = self._added.get(key, ()), self._not_meant.get(key, ())
+        added = self._added.get(os.path.realpath(path), ())
         last = line if end_line is None else end_line
-        return any(
-            not not_meant or any(not _in(other, not_meant) for other in range(start, end + 1))
-            for start, end in _overlaps(added, line, last)
-        )
+        before = bisect_right(added, (last, sys.maxsize))  # the ranges that start up to the last line
+        return before > 0 and added[before - 1][1] >= line
 
     def only(self, reported: Iterable[Reported]) -> Iterator[Reported]:
         """The findings that stand on added lines."""
@@ -116,10 +110,10 @@ def _fork_point(git: Git, base: str) -> str:
     return common
 
 
-def _ranges(git: Git, command: str, *tree: str) -> dict[str, tuple[Range, ...]]:
+def _ranges(git: Git, *command: str) -> dict[str, tuple[Range, ...]]:
     """The lines that a diff adds, by the real path of their file."""
     found: dict[str, list[Range]] = {}
-    with git.lines(command, *_DIFF, *tree, "--") as lines:
+    with git.lines(*command[:-1], *_DIFF, command[-1], "--") as lines:
         for name, added in _hunks(lines):
             found.setdefault(os.path.realpath(git.top / os.fsdecode(name)), []).append(added)
     return {path: tuple(ranges) for path, ranges in found.items()}
@@ -157,17 +151,3 @@ def _new_name(line: bytes) -> bytes | None:
 def _unescaped(match: re.Match[bytes]) -> bytes:
     code = match[1]
     return bytes([int(code, 8)]) if code.isdigit() else _ESCAPED.get(code, code)
-
-
-def _in(line: int, ranges: tuple[Range, ...]) -> bool:
-    return any(True for _ in _overlaps(ranges, line, line))
-
-
-def _overlaps(ranges: tuple[Range, ...], first: int, last: int) -> Iterator[Range]:
-    """What of some lines lies in ranges."""
-    at = max(0, bisect_right(ranges, (first, sys.maxsize)) - 1)
-    for start, end in ranges[at:]:
-        if start > last:
-            return
-        if end >= first:
-            yield max(start, first), min(end, last)

@@ -12,6 +12,8 @@ import json
 import os
 import re
 import time
+from collections.abc import Mapping, Set
+from dataclasses import fields
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -84,22 +86,9 @@ class Cache(Facts):
 
     # -- conversions ----------------------------------------------------------------------------------------------
 
-    def context(self, project: Project, options: Options) -> str:
-        """A digest of what decides all conversions of a run."""
-        known = [
-            sorted((own.name, os.fspath(own.path), own.has_to) for own in project.own_cuda.values()),
-            sorted(project.top_level),
-            sorted(project.index_arguments, key=repr),
-            sorted(project.cuda_settings),
-        ]
-        return _digest(
-            repr((known, options.tier.label, options.select, options.ignore)).encode("utf-8", "surrogatepass")
-        )
-
-    def key(self, document: Document, helper: HelperNames, context: str) -> str:
-        """The key of a file's conversion."""
-        words = (context, os.fspath(document.path), helper.statement, helper.module, helper.name)
-        return _digest(repr(words).encode("utf-8", "surrogatepass") + self._digest_of(document.raw).encode())
+    def key(self, document: Document, context: str, helper: HelperNames, options: Options) -> str:
+        """The key of a file's conversion; ``context`` is the ``digest_of_project`` for all files of a run."""
+        return _digest_of_value((context, document.path, helper, options, self._digest_of(document.raw)))
 
     def conversion(self, key: str, document: Document) -> Conversion | None:
         """The conversion of a file, if it is known."""
@@ -186,6 +175,23 @@ class Cache(Facts):
         if known is None:
             known = self._digests[id(raw)] = (raw, _digest(raw))
         return known[1]
+
+
+def digest_of_project(project: Project) -> str:
+    """The digest of everything that is known of a project."""
+    return _digest_of_value([_in_order(getattr(project, item.name)) for item in fields(project)])
+
+
+def _in_order(value: Any) -> Any:
+    """A set or a mapping as a list whose order is always the same."""
+    if isinstance(value, Mapping):
+        return sorted(map(repr, value.items()))
+    return sorted(map(repr, value)) if isinstance(value, Set) else value
+
+
+def _digest_of_value(value: Any) -> str:
+    # All fields of a dataclass are part of its `repr`, those that are still to come as well.
+    return _digest(repr(value).encode("utf-8", "surrogatepass"))
 
 
 def _digest(raw: bytes) -> str:

@@ -75,22 +75,24 @@ def _results(
     if cache is None:
         yield from _found(tasks, project, options, jobs)
         return
-    context = cache.context(project, options)
-    known = [_known(task, cache, context) for task in tasks]
+    from codemods.engine.cache import digest_of_project
+
+    context = digest_of_project(project)
+    known = [_known(task, cache, context, options) for task in tasks]
     found = _found([task for task, item in zip(tasks, known, strict=True) if item is None], project, options, jobs)
     for task, item in zip(tasks, known, strict=True):
         result = next(found) if item is None else item
         if item is None and isinstance(result, Conversion):  # a failure may have passed by the next run
-            cache.remember(cache.key(result.document, task.helper, context), result)
+            cache.remember(cache.key(result.document, context, task.helper, options), result)
         yield result
 
 
-def _known(task: _Task, cache: Cache, context: str) -> Conversion | None:
+def _known(task: _Task, cache: Cache, context: str, options: Options) -> Conversion | None:
     try:
         document = Document.from_bytes(task.path, task.raw)
     except SourceError:
         return None
-    return cache.conversion(cache.key(document, task.helper, context), document)
+    return cache.conversion(cache.key(document, context, task.helper, options), document)
 
 
 def _found(

@@ -112,10 +112,14 @@ class Git:
         """Whether the history was cut when the repository was cloned."""
         return self.answer("rev-parse", "--is-shallow-repository") == "true"
 
+    def names(self, *arguments: str) -> set[str]:
+        """The files, relative to ``top``, that a command lists with ``-z``."""
+        return {os.fsdecode(name) for name in self.output(*arguments, "-z", "--").split(b"\0") if name}
+
     def untracked(self) -> Iterator[Path]:
         """The files that git neither tracks nor ignores; those of other repositories inside are not among them."""
-        names = self.output("ls-files", "--others", "--exclude-standard", "-z").split(b"\0")
-        yield from (self.top / os.fsdecode(name) for name in names if name and not name.endswith(b"/"))
+        names = self.names("ls-files", "--others", "--exclude-standard")
+        yield from (self.top / name for name in names if not name.endswith("/"))
 
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         return _run(self._command(*arguments), self.top, self.environment)
