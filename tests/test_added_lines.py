@@ -271,6 +271,17 @@ def test_the_branch_counts_from_where_it_left_the_base(repository: GitRepository
     assert added.holds(repository.root / "loose.py", 1)
 
 
+def test_the_door(repository: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository.commit({"a.py": changed(2)})
+    repository.write({"a.py": changed(2, 4)})
+    path = repository.root / "a.py"
+    assert held(AddedLines.of_change(repository.root), path) == [4]
+    assert held(AddedLines.of_change(repository.root, "HEAD^"), path) == [2, 4]
+    monkeypatch.setenv("PRE_COMMIT_FROM_REF", "HEAD^")
+    assert held(AddedLines.of_change(repository.root), path) == [2, 4]
+    assert held(AddedLines.of_change(repository.root, "HEAD"), path) == [4]
+
+
 @pytest.mark.parametrize("base", ["nowhere", "origin/main", "", "-p", "--output=x", "HEAD:a.py", "a b"])
 def test_a_base_that_is_no_commit(repository: GitRepository, base: str) -> None:
     with pytest.raises(GitError, match="there is no revision"):

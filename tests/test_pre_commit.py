@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -112,6 +113,31 @@ def test_the_hooks() -> None:
         assert hook["entry"].startswith("uncuda ")
         assert hook["language"] == "python"
         assert "pass_filenames" not in hook  # the names are passed: never the whole tree on a commit
+
+
+def _examples() -> tuple[Any, Any]:
+    """The two examples of docs/ci.md."""
+    page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    config, workflow = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    return yaml.safe_load(config), yaml.safe_load(workflow)
+
+
+def test_pre_commit_takes_the_example(check: Repository) -> None:
+    config, _ = _examples()
+    check.write({"example.yaml": json.dumps(config)})
+    done = check.pre_commit("validate-config", "example.yaml")
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    (source,) = config["repos"]
+    assert {hook["id"] for hook in source["hooks"]} <= HOOKS.keys()
+    assert all(hook["args"][-1] == "--" for hook in source["hooks"])
+
+
+def test_the_example_of_a_workflow() -> None:
+    _, workflow = _examples()
+    assert workflow[True] == "pull_request"  # YAML takes `on` for a truth value, and GitHub does not
+    steps = workflow["jobs"]["check"]["steps"]
+    assert [step["run"].split()[0] for step in steps if "run" in step] == ["pip", "uncuda"]
+    assert steps[0]["with"]["fetch-depth"] == 2
 
 
 # -- uncuda-check ----------------------------------------------------------------------------------------------------

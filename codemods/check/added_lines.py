@@ -23,6 +23,8 @@ _DIFF = (
     "--dst-prefix=b/", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", f"-O{os.devnull}",
 )  # fmt: skip
 _STAGED = ("--cached", "--ita-invisible-in-index", "--no-ext-diff", "--ignore-submodules=all")
+_FROM_PRE_COMMIT = "PRE_COMMIT_FROM_REF"
+"""Set by pre-commit where it runs over the changes between two revisions: in CI and before a push."""
 _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _ESCAPE = re.compile(rb'\\([0-7]{3}|[abtnvfr"\\])')
 _ESCAPED = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
@@ -40,6 +42,16 @@ class AddedLines:
     """By real path, in ascending order."""
     contents: Mapping[Path, bytes] = field(default_factory=dict)
     """What is staged of files that look otherwise in the work tree; the lines are those of these contents."""
+
+    @classmethod
+    def of_change(cls, root: Path, base: str | None = None) -> AddedLines:
+        """What a change adds: against ``base``, or what pre-commit compares with, else what is staged.
+
+        Raises:
+            GitError: see ``against`` and ``staged``
+        """
+        base = base or os.environ.get(_FROM_PRE_COMMIT)
+        return cls.against(root, base) if base else cls.staged(root)
 
     @classmethod
     def against(cls, root: Path, base: str) -> AddedLines:
