@@ -376,9 +376,9 @@ def test_a_link_is_not_followed(cached: Tree, tmp_path: Path) -> None:
 
 
 @needs_git
-@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("kind", ["plain", "linked", "split", "compressed"])
 def test_a_cache_that_came_with_the_repository_is_not_believed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.delenv("UNCUDA_CACHE_DIR")
     repository = GitRepository.new(tmp_path / "repository")
@@ -386,7 +386,11 @@ def test_a_cache_that_came_with_the_repository_is_not_believed(
     answer(repository.root, cache=True)
     repository.git("add", "-f", FOLDER)
     repository.git("commit", "-q", "-m", "x")
-    if linked:
+    if kind == "split":
+        repository.git("update-index", "--split-index")
+    elif kind == "compressed":
+        repository.git("update-index", "--index-version", "4")
+    elif kind == "linked":
         repository.git("worktree", "add", "-q", str(tmp_path / "linked"), "-b", "other")
         repository = GitRepository(tmp_path / "linked")
     for file in (repository.root / FOLDER).glob("*.json"):

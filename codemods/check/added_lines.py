@@ -78,12 +78,12 @@ class AddedLines:
         there = git.names("diff-index", *_STAGED, "--name-only", "--diff-filter=ACMR", last)
         changed_again = there & git.names("diff-files", "--name-only", "--ignore-submodules=all")
         contents = {git.top / name: git.output("cat-file", "blob", f":0:{name}") for name in sorted(changed_again)}
-        return cls(_ranges(git, "diff-index", *_STAGED, last), contents)
+        return cls(_ranges(git, last, *_STAGED), contents)
 
     @classmethod
     def _to_the_work_tree(cls, git: Git, tree: str) -> AddedLines:
         untracked = {os.path.realpath(path): _EVERY_LINE for path in git.untracked()}
-        return cls({**_ranges(git, "diff-index", tree), **untracked})
+        return cls({**_ranges(git, tree), **untracked})
 
     def holds(self, path: Path, line: int, end_line: int | None = None) -> bool:
         """Whether one of the lines of a place is added; lines end with a line feed, and nothing else."""
@@ -122,10 +122,10 @@ def _fork_point(git: Git, base: str) -> str:
     return common
 
 
-def _ranges(git: Git, *command: str) -> dict[str, tuple[Range, ...]]:
-    """The lines that a diff adds, by the real path of their file."""
+def _ranges(git: Git, tree: str, *options: str) -> dict[str, tuple[Range, ...]]:
+    """The lines that the work tree, or what the options choose, adds to a tree, by the real path of their file."""
     found: dict[str, list[Range]] = {}
-    with git.lines(*command[:-1], *_DIFF, command[-1], "--") as lines:
+    with git.lines("diff-index", *options, *_DIFF, tree, "--") as lines:
         for name, added in _hunks(lines):
             found.setdefault(os.path.realpath(git.top / os.fsdecode(name)), []).append(added)
     return {path: tuple(ranges) for path, ranges in found.items()}

@@ -217,7 +217,9 @@ def _is_committed(root: Path) -> bool:
     if not (root / FOLDER).is_dir():
         return False
     try:
-        return f"{FOLDER[1:]}/".encode() in (_git_folder(root) / "index").read_bytes()
+        git = _git_folder(root)
+        indexes = [git / "index", *git.glob("sharedindex.*")]
+        return any(f"{FOLDER[1:]}/".encode() in index.read_bytes() for index in indexes if index.is_file())
     except OSError:
         return False
 

@@ -28,13 +28,15 @@ def run(request: Request, progress: Progress | None = None) -> Outcome:
         HelperConflict: the repository has a module of the helper's name that is not the helper
     """
     root = repository_root(request.paths[0])
-    cache = _cache(request, root)
+    cache = _cache(request, root) if _are_many(request.paths) else None
     repository = Repository(root, cache)
     outcome = Outcome(root)
     sources = dict(_read_hits(request, repository, outcome))
     if sources:
         from codemods.engine.tree import convert_tree  # imports much that only files with a hit need
 
+        cache = cache or _cache(request, root)
+        repository.facts = cache or Facts()
         convert_tree(request, repository, sources, outcome, progress, cache)
     if cache is not None:
         cache.save()
@@ -53,7 +55,6 @@ def _cache(request: Request, root: Path) -> Cache | None:
 
 def _read_hits(request: Request, repository: Repository, outcome: Outcome) -> Iterator[tuple[Path, bytes]]:
     """The files that mention CUDA in any way, with their bytes; everything else is sorted into the outcome."""
-    facts = repository.facts if _are_many(request.paths) else Facts()
     for item in _asked_for(request, repository):
         if isinstance(item, Skipped):
             outcome.skipped.append(item)
@@ -64,7 +65,7 @@ def _read_hits(request: Request, repository: Repository, outcome: Outcome) -> It
             outcome.settings += [(item.path, line, text) for line, text in cuda_settings(raw or b"")]
         elif item.kind in ("python", "notebook"):
             raw = _read(item, repository, outcome)
-            if raw is None or not facts.of(MENTIONED, raw):
+            if raw is None or not repository.facts.of(MENTIONED, raw):
                 continue
             if item.kind == "python":
                 yield item.path, raw
@@ -73,7 +74,7 @@ def _read_hits(request: Request, repository: Repository, outcome: Outcome) -> It
 
 
 def _are_many(paths: Sequence[Path]) -> bool:
-    """Whether so much is asked for that reading a cache is faster than the search in each file."""
+    """Whether so much is asked for that reading a cache is faster than searching all of it."""
     return len(paths) >= _MANY or any(path.is_dir() for path in paths)
 
 
