@@ -455,8 +455,9 @@ def test_a_work_tree_that_only_variables_lead_to(
 ) -> None:
     (repository.root / ".git").rename(tmp_path / "elsewhere")
     repository.write({"a.py": changed(2)})
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
-    monkeypatch.setenv("GIT_WORK_TREE", str(repository.root))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_DIR", "elsewhere")
+    monkeypatch.setenv("GIT_WORK_TREE", "repository")
     assert held(AddedLines.staged(repository.root), repository.root / "a.py") == [2]
 
 

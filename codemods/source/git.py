@@ -22,9 +22,11 @@ _OF_ONE_REPOSITORY = (
     "GIT_IMPLICIT_WORK_TREE", "GIT_INTERNAL_SUPER_PREFIX",
 )  # fmt: skip
 """Variables that git sets for its hooks and that speak of the repository of the hook."""
-_KEPT_IN_HOOKS = ("GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
-"""Those that do not follow from where the repository lies. ``git commit FILE`` makes an index of its own, which holds
-what is to be committed; a receiving repository keeps what it has not accepted yet in a place of its own."""
+_KEPT_IN_HOOKS = ("GIT_INDEX_FILE",)
+"""Those that do not follow from where the repository lies: ``git commit FILE`` makes an index of its own, which holds
+what is to be committed."""
+_PATHS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", *_KEPT_IN_HOOKS)
+"""Those that may be relative to the working directory."""
 _RUN_PROGRAMS = ("GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_PAGER", "GIT_EDITOR")
 _NOTHING_RUNS = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.quotePath=false")
 
@@ -148,16 +150,14 @@ def _environment(folder: Path) -> dict[str, str]:
     # No lock and no refreshed index: the index stays as it is. No question that nobody could answer.
     clean.update(GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", LC_ALL="C")
     given = {name: os.environ[name] for name in _OF_ONE_REPOSITORY if name in os.environ}
+    given |= {name: os.path.abspath(given[name]) for name in _PATHS if name in given}  # noqa: PTH100
     if not given:
         return clean
     here = _repository(folder, clean)
     if here is None:
         return {**clean, **given}  # a work tree that only GIT_DIR leads to
     if here == _repository(Path.cwd(), {**clean, **given}):
-        kept = {name: os.path.abspath(given[name]) for name in _KEPT_IN_HOOKS if name in given}  # noqa: PTH100
-        if "GIT_ALTERNATE_OBJECT_DIRECTORIES" in given:
-            kept["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = given["GIT_ALTERNATE_OBJECT_DIRECTORIES"]
-        clean.update(kept)
+        clean.update({name: given[name] for name in _KEPT_IN_HOOKS if name in given})
     return clean
 
 
