@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
 
 from codemods.analysis.names import Names, dotted_name
+from codemods.source.facts import Fact, is_number, is_text
 
 if TYPE_CHECKING:
     from codemods.analysis.module import Module
@@ -100,13 +101,18 @@ def is_index(value: ast.expr) -> bool:
     return isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod) and _is_count(value.right)
 
 
-def index_arguments(files: Iterable[bytes]) -> Iterator[tuple[str, str | int]]:
+def index_arguments(raw: bytes) -> set[tuple[str, str | int]]:
     """The functions that are called with such an integer, and the keyword or position (from 0) that it has there."""
-    for raw in files:
-        for match in (match for pattern in _ARGUMENTS for match in pattern.finditer(raw)):
-            found = _argument_at(raw[max(0, match.end() - _FARTHEST) : match.end()])
-            if found is not None:
-                yield found
+    matches = (match for pattern in _ARGUMENTS for match in pattern.finditer(raw))
+    found = (_argument_at(raw[max(0, match.end() - _FARTHEST) : match.end()]) for match in matches)
+    return {argument for argument in found if argument is not None}
+
+
+def _unpack(value: Any) -> set[tuple[str, str | int]]:
+    return {(is_text(name), place if isinstance(place, str) else is_number(place)) for name, place in value}
+
+
+INDEX_ARGUMENTS = Fact("index arguments", index_arguments, lambda found: sorted(found, key=str), _unpack)
 
 
 def _argument_at(before: bytes) -> tuple[str, str | int] | None:

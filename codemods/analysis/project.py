@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from codemods.analysis.configured import cuda_settings
-from codemods.analysis.integer_devices import index_arguments
+from codemods.analysis.integer_devices import INDEX_ARGUMENTS
 from codemods.analysis.names import dotted_name
 from codemods.analysis.notebook_code import NotebookCode
 from codemods.source.document import Document, SourceError
+from codemods.source.facts import Fact, Facts, is_flag, is_text
 from codemods.source.notebook import read_notebook
 
 _OWN_CUDA = re.compile(rb"def[ \t]+cuda[ \t]*\(")
@@ -44,27 +45,32 @@ class Project:
 
     @classmethod
     def of(
-        cls, files: Iterable[tuple[Path, bytes]], root: Path | None = None, settings: Iterable[bytes] = ()
+        cls,
+        files: Iterable[tuple[Path, bytes]],
+        root: Path | None = None,
+        settings: Iterable[bytes] = (),
+        facts: Facts | None = None,
     ) -> Project:
         """Reads what is needed from the repository's Python files and notebooks, and from its configuration files."""
+        facts = facts or Facts()
         files = list(files)
         found: dict[str, OwnCuda] = {}
         top_level: set[str] = set()
         for path, raw in files:
             if path.suffix == ".ipynb":
-                found.update((own.name, own) for own in _own_cuda_classes(path, _code_of_notebook(path, raw)))
+                code = _code_of_notebook(path, raw)
+                found.update((name, OwnCuda(name, path, has_to)) for name, has_to in _own_cuda_classes(code))
                 continue
             if root is not None and path.is_relative_to(root):
                 parts = path.relative_to(root).with_suffix("").parts
                 top_level.add(parts[1] if parts[0] == "src" and len(parts) > 1 else parts[0])
-            if _OWN_CUDA.search(raw):
-                found.update((own.name, own) for own in _own_cuda_classes(path, raw))
+            found.update((name, OwnCuda(name, path, has_to)) for name, has_to in facts.of(_OWN_CUDA_CLASSES, raw))
         contents = [raw for _, raw in files]
         return cls(
             own_cuda=found,
             top_level=frozenset(top_level),
-            index_arguments=frozenset(index_arguments(contents)),
-            cuda_settings=frozenset(cuda_settings(contents, settings)),
+            index_arguments=frozenset(argument for raw in contents for argument in facts.of(INDEX_ARGUMENTS, raw)),
+            cuda_settings=frozenset(cuda_settings(contents, settings, facts)),
         )
 
 
@@ -77,7 +83,12 @@ def _code_of_notebook(path: Path, raw: bytes) -> bytes:
         return b""  # the file is reported when its turn comes
 
 
-def _own_cuda_classes(path: Path, raw: bytes) -> Iterable[OwnCuda]:
+def _own_cuda_classes(raw: bytes) -> list[tuple[str, bool]]:
+    """The classes with a method ``cuda``, and whether they have ``to`` as well."""
+    return list(_classes(raw)) if _OWN_CUDA.search(raw) else []
+
+
+def _classes(raw: bytes) -> Iterator[tuple[str, bool]]:
     try:
         tree = ast.parse(raw)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -88,4 +99,12 @@ def _own_cuda_classes(path: Path, raw: bytes) -> Iterable[OwnCuda]:
             bases = {dotted_name(base) or "" for base in node.bases}
             if "cuda" in methods:
                 inherits_to = any(base.split(".")[-1] in ("Module", "Tensor") for base in bases)
-                yield OwnCuda(node.name, path, has_to="to" in methods and not inherits_to)
+                yield node.name, "to" in methods and not inherits_to
+
+
+_OWN_CUDA_CLASSES = Fact(
+    "classes with cuda",
+    _own_cuda_classes,
+    list,
+    lambda value: [(is_text(name), is_flag(has_to)) for name, has_to in value],
+)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+from codemods.source.facts import Fact, is_flag
 from codemods.toml import read_rules
 
 
@@ -68,6 +69,10 @@ def load_triggers(families: frozenset[str] = frozenset()) -> Triggers:
         packages=_compiled([rf"import[ \t]+{earlier}(?:{names})\b", rf"from[ \t]+(?:{names})\b"]),
         statement_patterns=(*map(re.escape, words), *data["statements"]),
     )
+
+
+MENTIONED = Fact("mentioned", lambda raw: load_triggers().mentioned_in(raw), bool, is_flag)
+"""Whether a content has to be opened any further."""
 
 
 def _compiled(patterns: Iterable[str]) -> tuple[re.Pattern[bytes], ...]:

@@ -33,6 +33,13 @@ from codemods.findings import Tier
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Leave these paths out, even when they are named.")
 @click.option("--helper", metavar="MODULE", help="Use this module of the repository instead of writing ai_device.py.")
 @click.option("--helper-name", metavar="NAME", help="Call the helper something else than ai_device.")
+@click.option("--no-cache", is_flag=True, help="Neither use nor keep what earlier runs found.")
+@click.option(
+    "--cache-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where it is kept.  [default: $UNCUDA_CACHE_DIR or .uncuda_cache in the repository]",
+)
 @click.option("--stats", is_flag=True, help="Show figures by rule.")
 @click.option("--notes", is_flag=True, help="List what is harmless on other devices, too.")
 def command(

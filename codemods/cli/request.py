@@ -52,6 +52,8 @@ def request_of(
         helper_name=options["helper_name"] or config.helper_name,
         unsaved=unsaved or {},
         jobs=options["jobs"],
+        cache=not options["no_cache"] and not unsaved,
+        cache_dir=options["cache_dir"],
     )
 
 

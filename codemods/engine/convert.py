@@ -10,7 +10,6 @@ from codemods.analysis.module import Module, parse
 from codemods.analysis.project import Project
 from codemods.engine import imports
 from codemods.engine.outcome import Options as Options
-from codemods.engine.rewrite import rewrite
 from codemods.engine.waivers import without_waived
 from codemods.findings import Finding, applicable
 from codemods.source.document import Document, SourceError
@@ -118,6 +117,8 @@ def convert_module(
     Raises:
         SourceError: it cannot be read, or changed safely
     """
+    from codemods.engine.rewrite import rewrite  # with libcst, which a file that is known already does not need
+
     helper = helper.renamed(imports.choose_name(module, helper.name))
     found = rewrite(module, project, helper.name, helper.module, options.families, whole_module=whole_module)
     found = _two_sources_once(without_waived(module, [*found, *besides]))

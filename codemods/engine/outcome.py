@@ -66,6 +66,10 @@ class Request:
     exist."""
     jobs: int | None = None
     """Processes; ``None`` decides by the amount of work."""
+    cache: bool = False
+    """Whether what earlier runs found is used, and kept for later ones."""
+    cache_dir: Path | None = None
+    """Where it is kept; by default where ``codemods.engine.cache.cache_folder`` says."""
 
     @property
     def options(self) -> Options:
@@ -89,6 +93,8 @@ class Outcome:
     """Notebooks that mention CUDA in another language than Python, with the language."""
     files: int = 0
     """Files that were read, be they Python, notebooks or beside them."""
+    remarks: list[str] = field(default_factory=list)
+    """What there is to say of the run itself."""
 
     @property
     def changed(self) -> list[Conversion]:

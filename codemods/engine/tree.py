@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codemods.analysis.project import Project
 from codemods.analysis.waivers import skips_file
@@ -20,6 +21,9 @@ from codemods.engine.per_file import PerFileIgnores
 from codemods.runtime import helper_source, is_helper
 from codemods.source.document import Document, SourceError
 from codemods.source.repository import Repository
+
+if TYPE_CHECKING:
+    from codemods.engine.cache import Cache
 
 POOL_PAYS_FROM = 24
 """Files with a hit from which a pool of processes is faster than one (measured: starting it costs about 0.5 s)."""
@@ -33,6 +37,18 @@ class _Task:
     ignore: tuple[str, ...]
     """Rules that are left out in this file."""
 
+    @property
+    def is_notebook(self) -> bool:
+        return self.path.suffix == ".ipynb"
+
+    def options(self, options: Options) -> Options:
+        """The options of the run for this file."""
+        return replace(options, ignore=options.ignore + self.ignore)
+
+    def key(self, cache: Cache, document: Document, context: str, options: Options) -> str:
+        """What the file's conversion is known by."""
+        return cache.key(document, context, self.helper, self.options(options))
+
 
 def convert_tree(
     request: Request,
@@ -40,6 +56,7 @@ def convert_tree(
     sources: Mapping[Path, bytes],
     outcome: Outcome,
     progress: Progress | None,
+    cache: Cache | None = None,
 ) -> None:
     """Converts files given with their bytes, and adds what became of them to the outcome.
 
@@ -49,10 +66,10 @@ def convert_tree(
     sources = {path: raw for path, raw in sources.items() if not _is_left_out(path, raw)}
     names = _helper_names(list(sources), repository, request)
     settings = (raw for _, raw in repository.settings_files())
-    project = Project.of(chain(repository.python_files(), sources.items()), repository.root, settings)
+    project = Project.of(chain(repository.python_files(), sources.items()), repository.root, settings, repository.facts)
     ignores = PerFileIgnores(request.per_file_ignores, request.exclude_root)
     tasks = [_Task(path, raw, names[path], ignores.ignored_in(path)) for path, raw in sources.items()]
-    for done, result in enumerate(_results(tasks, project, request.options, request.jobs), start=1):
+    for done, result in enumerate(_results(tasks, project, request.options, request.jobs, cache), start=1):
         if isinstance(result, SourceError):
             outcome.failures.append(result)
         else:
@@ -88,6 +105,33 @@ def _helper_names(files: Sequence[Path], repository: Repository, request: Reques
 
 
 def _results(
+    tasks: list[_Task], project: Project, options: Options, jobs: int | None, cache: Cache | None
+) -> Iterator[Conversion | SourceError]:
+    """What becomes of each file, in order: from the cache, or found now and added to it."""
+    if cache is None:
+        yield from _found(tasks, project, options, jobs)
+        return
+    from codemods.engine.cache import digest_of_project
+
+    context = digest_of_project(project)
+    known = [_known(task, cache, context, options) for task in tasks]
+    found = _found([task for task, item in zip(tasks, known, strict=True) if item is None], project, options, jobs)
+    for task, item in zip(tasks, known, strict=True):
+        result = next(found) if item is None else item
+        if item is None and isinstance(result, Conversion) and not result.failures:  # those may have passed
+            cache.remember(task.key(cache, result.document, context, options), result)
+        yield result
+
+
+def _known(task: _Task, cache: Cache, context: str, options: Options) -> Conversion | None:
+    try:
+        document = Document.from_bytes(task.path, task.raw)
+    except SourceError:
+        return None
+    return cache.conversion(task.key(cache, document, context, options), document, task.helper)
+
+
+def _found(
     tasks: list[_Task], project: Project, options: Options, jobs: int | None
 ) -> Iterator[Conversion | SourceError]:
     workers = jobs if jobs is not None else (os.cpu_count() or 1) if len(tasks) >= POOL_PAYS_FROM else 1
@@ -97,16 +141,18 @@ def _results(
         return
     from concurrent.futures import ProcessPoolExecutor  # brings multiprocessing, which few runs need
 
+    import codemods.engine.rewrite  # noqa: F401 (loaded once, before the processes divide)
+
     with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(project, options)) as pool:
         yield from pool.map(_convert_in_worker, tasks, chunksize=max(1, len(tasks) // (workers * 8)))
 
 
 def _convert(task: _Task, project: Project, options: Options) -> Conversion | SourceError:
     """One file's conversion, or why there is none: a failure never stops the others."""
-    options = replace(options, ignore=options.ignore + task.ignore)
+    options = task.options(options)
     try:
         document = Document.from_bytes(task.path, task.raw)
-        if task.path.suffix == ".ipynb":
+        if task.is_notebook:
             return convert_notebook(document, project, task.helper, options)
         return convert(document, project, task.helper, options)
     except SourceError as error:

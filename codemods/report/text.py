@@ -35,7 +35,8 @@ def finding_line(path: Path, finding: Finding, base: Path) -> str:
 
 
 def problem_lines(outcome: Outcome, base: Path) -> Iterator[str]:
-    """What could not be done: one line a path."""
+    """What could not be done: one line a path; and what there is to say of the run itself."""
+    yield from outcome.remarks
     for skipped in outcome.skipped:
         if skipped.failed:
             yield f"{shown(skipped.path, base)}: {skipped.reason}"

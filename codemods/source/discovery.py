@@ -20,7 +20,16 @@ SKIPPED_FOLDERS = {
     **dict.fromkeys((".venv", "venv", "site-packages"), "virtual environment"),
     **dict.fromkeys((".tox", ".nox", ".eggs", "node_modules"), "installed packages"),
     **dict.fromkeys(
-        ("__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".ipynb_checkpoints"), "cache"
+        (
+            "__pycache__",
+            ".mypy_cache",
+            ".pytest_cache",
+            ".ruff_cache",
+            ".uncuda_cache",
+            ".hypothesis",
+            ".ipynb_checkpoints",
+        ),
+        "cache",
     ),
     **dict.fromkeys(("build", "dist"), "build output"),
     **dict.fromkeys(

@@ -21,6 +21,10 @@ class Patterns:
         self._folder = _parts(folder)
         self._patterns = [pattern for pattern in map(_parse, lines) if pattern is not None]
         self._patterns.reverse()
+        # Most patterns are names for any folder, and most files have none of them: one search finds out.
+        self._others = [pattern for pattern in self._patterns if pattern.name is None]
+        names = [pattern.name for pattern in self._patterns if pattern.name is not None]
+        self._any_name = re.compile("|".join(names)) if names else None
 
     def verdict(self, path: str | Path, is_folder: bool) -> bool | None:
         """Whether a path is meant, by itself and not by a folder around it; None if no pattern speaks of it.
@@ -40,7 +44,8 @@ class Patterns:
         return parts[depth:] if parts[:depth] == self._folder else parts
 
     def _verdict(self, parts: list[str], is_folder: bool) -> bool | None:
-        for pattern in self._patterns:
+        is_name = self._any_name is not None and bool(parts) and self._any_name.match(parts[-1]) is not None
+        for pattern in self._patterns if is_name else self._others:
             if (is_folder or not pattern.folders_only) and pattern.match(parts):
                 return pattern.takes
         return None
@@ -93,6 +98,13 @@ class _Pattern:
     folders_only: bool
     segments: tuple[re.Pattern[str] | None, ...]
     """One for each part of a path; None for ``**``, which stands for any number of parts."""
+
+    @property
+    def name(self) -> str | None:
+        """What the last part of a path has to match, if nothing else is asked of it."""
+        if len(self.segments) != 2 or self.segments[0] is not None or self.segments[1] is None:
+            return None
+        return self.segments[1].pattern
 
     def match(self, parts: list[str]) -> bool:
         # All places in the path that the segments so far can lead to: linear, whatever the pattern.

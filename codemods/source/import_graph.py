@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from codemods.source.discovery import Found
-from codemods.source.import_lines import ImportLine, ImportLines, read_import_lines
+from codemods.source.import_lines import IMPORT_LINES, IMPORT_LINES_OF_NOTEBOOK, ImportLine, ImportLines
 from codemods.source.module_tree import AROUND, ModuleTree, base, depth, parent, upwards
 from codemods.source.packaging import PACKAGING_FILES, installed_packages, source_folders
 from codemods.source.repository import Repository
@@ -45,6 +45,7 @@ class ImportGraph:
     def __init__(self, repository: Repository, files: Sequence[Path] = ()) -> None:
         """Reads the import lines of a repository, and of files that a walk may leave out."""
         self.tree = ModuleTree(repository.root)
+        self._below = f"{os.path.abspath(repository.root).rstrip('/')}/"  # noqa: PTH100 (links are not followed)
         self._repository = repository
         self.lines: dict[str, ImportLines] = {}
         """Of each file."""
@@ -60,6 +61,9 @@ class ImportGraph:
 
     def relative(self, path: Path) -> str:
         """A path as it is written here."""
+        text = os.fspath(path)
+        if os.sep == "/" and text.startswith(self._below) and "/.." not in text:
+            return text[len(self._below) :]  # as `os.path.relpath` has it, which takes ten times as long
         relative = os.path.relpath(path, self.tree.root).replace(os.sep, "/")
         return "" if relative == "." else relative
 
@@ -180,7 +184,8 @@ class ImportGraph:
             raw = self._repository.read(path)
         except OSError:
             raw = b""  # whoever wants to convert it says so
-        self.lines[self.relative(path)] = read_import_lines(raw, notebook=path.suffix == ".ipynb")
+        kind = IMPORT_LINES_OF_NOTEBOOK if path.suffix == ".ipynb" else IMPORT_LINES
+        self.lines[self.relative(path)] = self._repository.facts.of(kind, raw)
 
     def _read_packaging(self, project: str) -> None:
         text = ""

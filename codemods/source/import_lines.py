@@ -6,6 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+from codemods.source.facts import Fact, is_flag, is_number, is_text
 
 _IMPORT = re.compile(
     rb"^([ \t]*)"
@@ -59,6 +62,30 @@ def read_import_lines(raw: bytes, notebook: bool = False) -> ImportLines:
         acts=bool(_ACTION.search(source)),
         changes_path=b"sys.path" in source,
     )
+
+
+def _pack(lines: ImportLines) -> list[Any]:
+    imports = [[line.module, line.level, line.names, line.certain] for line in lines.imports]
+    return [imports, lines.is_program, lines.acts, lines.changes_path]
+
+
+def _unpack(value: Any) -> ImportLines:
+    imports, is_program, acts, changes_path = value
+    return ImportLines(
+        imports=tuple(
+            ImportLine(is_text(module), is_number(level), tuple(map(is_text, names)), is_flag(certain))
+            for module, level, names, certain in imports
+        ),
+        is_program=is_flag(is_program),
+        acts=is_flag(acts),
+        changes_path=is_flag(changes_path),
+    )
+
+
+IMPORT_LINES = Fact("imports", read_import_lines, _pack, _unpack)
+IMPORT_LINES_OF_NOTEBOOK = Fact(
+    "imports of notebook", lambda raw: read_import_lines(raw, notebook=True), _pack, _unpack
+)
 
 
 def _lines(match: re.Match[bytes]) -> Iterator[ImportLine]:

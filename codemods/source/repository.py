@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from codemods.source.discovery import Found, Skipped, discover
+from codemods.source.facts import Facts
 
 _SETTINGS = {".yaml", ".yml", ".json", ".toml"}
 _LARGEST_SETTINGS = 1 << 20
@@ -16,9 +17,10 @@ _LARGEST_SETTINGS = 1 << 20
 class Repository:
     """The files below a folder, without what its ``.gitignore`` files leave out."""
 
-    def __init__(self, root: Path, unsaved: Mapping[Path, bytes] | None = None) -> None:
+    def __init__(self, root: Path, facts: Facts | None = None, unsaved: Mapping[Path, bytes] | None = None) -> None:
         """``unsaved`` holds contents that count instead of those on disk."""
         self.root = root
+        self.facts = facts or Facts()
         self._contents: dict[Path, bytes] = dict(unsaved or {})
 
     @cached_property
