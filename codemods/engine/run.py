@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.analysis.scan import MENTIONED, load_triggers
-from codemods.companions.kinds import kind_of
 from codemods.engine.outcome import Outcome, Progress, Request
 from codemods.source.discovery import Found, Skipped, discover, repository_root
 from codemods.source.document import Document, SourceError
@@ -71,6 +70,8 @@ def _read_hits(
         elif item.kind == "cuda-source":
             outcome.cuda_sources.append(item.path)
         elif item.kind == "other":
+            from codemods.companions.kinds import kind_of  # reads a table, which named Python files do not need
+
             if kind := kind_of(item.path):
                 companions[item.path] = kind
         elif item.kind in ("python", "notebook"):
