@@ -89,6 +89,34 @@ def test_an_option_of_click(tmp_path: Path) -> None:
     assert 'click.Choice(ai_device.device_choices(["cuda", "cpu"]))' in after
 
 
+@pytest.mark.parametrize(
+    ("head", "foot"),
+    [
+        ("import fire", "fire.Fire(main)"),
+        ("import typer", "typer.run(main)"),
+        ("import typer\n\napp = typer.Typer()\n\n\n@app.command()", "app()"),
+    ],
+)
+def test_a_parameter_that_a_command_line_fills(tmp_path: Path, head: str, foot: str) -> None:
+    train = f"""import torch
+{head}
+def main(path, device="cuda:1", device_type="cuda"):
+    net = torch.nn.Linear(2, 2).to(device)
+    return torch.ones(1, device=device), torch.device(device), path
+
+
+def inner(device):
+    return torch.ones(1, device=device)
+
+
+{foot}
+"""
+    after = converted(tmp_path, train__py=train)["train.py"]
+    assert ".to(ai_device.device(device))" in after
+    assert "device=ai_device.device(device)), ai_device.device(device), path" in after
+    assert "def inner(device):\n    return torch.ones(1, device=device)" in after
+
+
 # -- Settings ------------------------------------------------------------------------------------------------------
 
 BUILD = """
