@@ -237,6 +237,8 @@ def test_a_variable_is_an_index_by_what_it_is_assigned(tmp_path: Path, value: st
         ("seed = 7 * device", False),
         ("pull(device)", False),
         ("device = 3 if rank else device", False),
+        ('torch.cuda.get_device_properties("cuda:{}".format(device))', False),
+        ("torch.device(device)", True),
     ],
 )
 def test_an_index_that_is_used_as_a_device_alone_becomes_one(tmp_path: Path, use: str, is_device: bool) -> None:

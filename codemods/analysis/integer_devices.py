@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 INDEX_NAME = re.compile(r"(?:^|_)(?:local_)?rank$|(?:^|_)gpu(?:_?id|_?idx|_?index)?$", re.IGNORECASE)
 """Names of variables, parameters and options that hold such an integer."""
 _CALLED_DEVICE = re.compile(r"device|(?:^|_)dev(?:$|_)", re.IGNORECASE)
-_TAKE_DEVICE_FIRST = {"to", "cuda", "device", "set_device", "get_device_name", "synchronize"}
+_TAKE_DEVICE_FIRST = {"to", "cuda", "set_device", "get_device_name", "synchronize"}
 """Functions and methods whose first argument may be a device as well as an integer."""
 _COUNTS = re.compile(r"device_count|num_gpus|n_?gpus?|gpus_per_node", re.IGNORECASE)
 _ARGUMENTS = (re.compile(rb"rank(?=[,)])"), re.compile(rb"gpu(?:_?(?:id|idx|index))?(?=[,)])"))
@@ -63,10 +63,18 @@ def _offsets_taken_for_devices(module: Module) -> Iterator[int]:
     """Where a variable stands as an argument that takes a device."""
     for call in ast.walk(module.tree):
         if isinstance(call, ast.Call):
-            last = str(getattr(call.func, "attr", getattr(call.func, "id", "")))
-            first = call.args[:1] if last in _TAKE_DEVICE_FIRST else []
+            first = call.args[:1] if _takes_device_first(module, call) else []
             for value in (*first, *(keyword.value for keyword in call.keywords if keyword.arg == "device")):
                 yield module.lines.start(value)
+
+
+def _takes_device_first(module: Module, call: ast.Call) -> bool:
+    last = str(getattr(call.func, "attr", getattr(call.func, "id", "")))
+    if last != "device":
+        return last in _TAKE_DEVICE_FIRST
+    # The helper's `device` takes an integer: code that is converted must not look as if it held a device.
+    name = module.names.qualified(dotted_name(call.func) or "", module.lines.start(call))
+    return (name or "").startswith("torch.")
 
 
 def index_parameters(names: Names, given: Collection[tuple[str, str | int]]) -> set[str]:
