@@ -13,7 +13,7 @@ import libcst as cst
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.branches import choice_is_portable, is_portable
-from codemods.transformers.expressions import cuda_device, names_other_devices, string_value
+from codemods.transformers.expressions import compares_with_itself, cuda_device, names_other_devices, string_value
 from codemods.transformers.roles import DEVICE_NAME
 
 _OPTIMISATIONS = {"non_blocking", "pin_memory", "fused", "persistent_workers", "use_fused"}
@@ -60,6 +60,9 @@ class Comparisons(Codemod):
             replacement = updated_node.with_changes(left=device_type)
         else:
             replacement = updated_node.with_changes(comparisons=[kept.with_changes(comparator=device_type)])
+        if compares_with_itself(replacement):
+            self.report("UC204", original_node)
+            return updated_node
         in_choice = any(isinstance(ancestor, cst.IfExp) for ancestor in self.context.ancestors)
         tier = Tier.REVIEW if in_choice and not _chooses_device(self) else None
         return self.rewrite("UC204", original_node, replacement, tier=tier)

@@ -7,12 +7,14 @@ import ast
 import libcst as cst
 
 from codemods.findings import Tier
-from codemods.transformers.base import Codemod
+from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.expressions import (
     CudaDevice,
     argument,
     cuda_device,
     has_star,
+    is_other_device,
+    lists_other_things,
     names_other_devices,
     string_value,
 )
@@ -62,8 +64,9 @@ class DeviceLiterals(Codemod):
         if role is Role.TYPE:
             return self.rewrite(rule, original, self.call_helper("device_type"))
         lists = self.context.device_lists
-        if role is Role.UNKNOWN and self._is_beside_others():
-            self.report("UC109", original, "other devices are named beside it", tier=Tier.NOTE)
+        harmless = self._harmless(original) if role is Role.UNKNOWN else ""
+        if harmless:
+            self.report("UC109", original, harmless, tier=Tier.NOTE)
         elif role is Role.UNKNOWN and (lists is None or self.offset(original) not in lists.covered):
             self.report("UC109", original, lists.kept.get(self.offset(original), "") if lists is not None else "")
         return updated
@@ -79,10 +82,25 @@ class DeviceLiterals(Codemod):
         choice = next((a for a in reversed(self.context.ancestors) if isinstance(a, cst.IfExp)), None)
         return choice is not None and "torch.accelerator." in cst.Module([]).code_for_node(choice.body)
 
-    def _is_beside_others(self) -> bool:
-        """``("cuda", "npu", "xpu")``: a list of devices, not a choice of CUDA."""
-        lists = (a for a in reversed(self.context.ancestors) if isinstance(a, cst.List | cst.Tuple | cst.Set))
-        return any(map(names_other_devices, lists))
+    def _harmless(self, original: cst.BaseExpression) -> str:
+        """Why a string whose use cannot be seen is no choice of CUDA; empty if nothing tells so."""
+        lists = [a for a in reversed(self.context.ancestors) if isinstance(a, cst.List | cst.Tuple | cst.Set)]
+        if any(map(names_other_devices, lists)) or self._function_knows_others(original):
+            return "other devices are named beside it"
+        if any(map(lists_other_things, lists)):
+            return "it stands among other labels"
+        assignment = next((a for a in reversed(self.context.ancestors) if isinstance(a, cst.Assign)), None)
+        names = [dotted_name(target.target) or "" for target in assignment.targets] if assignment else []
+        return "the constant is CUDA's name" if any("cuda" in name.lower() for name in names) else ""
+
+    def _function_knows_others(self, original: cst.BaseExpression) -> bool:
+        """``return "cuda"`` in a function that returns the names of other devices elsewhere."""
+        if not any(isinstance(a, cst.Return) for a in self.context.ancestors):
+            return False
+        around = self.context.module.statements.path_to(self.offset(original))
+        function = next((s for s in reversed(around) if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef)), None)
+        constants = (node.value for node in ast.walk(function) if isinstance(node, ast.Constant)) if function else ()
+        return any(isinstance(value, str) and is_other_device(value) for value in constants)
 
     def _is_extended(self, original: cst.BaseExpression) -> bool:
         """Whether the variable that takes the string is put into longer strings, or names a type for autocast."""

@@ -12,7 +12,7 @@ from codemods.analysis.names import dotted_name as ast_dotted_name
 from codemods.findings import Tier
 from codemods.transformers.base import Codemod, dotted_name
 from codemods.transformers.branches import choice_is_portable
-from codemods.transformers.expressions import string_value
+from codemods.transformers.expressions import compares_with_itself, names_other_devices, string_value
 from codemods.transformers.roles import Role, backend_role
 
 _PAIRS = re.compile(r"(?:cpu:gloo,)?cuda:nccl(?:,cpu:gloo)?\Z")
@@ -57,7 +57,9 @@ class Backends(Codemod):
             module = self.context.module
             if statement and choice_is_portable(statement, module.statements.following(statement), module):
                 target = updated_node.comparisons[0].with_changes(comparator=self.call_helper("backend"))
-                return self.rewrite("UC302", original_node, updated_node.with_changes(comparisons=[target]))
+                changed = updated_node.with_changes(comparisons=[target])
+                if not compares_with_itself(changed):
+                    return self.rewrite("UC302", original_node, changed)
         self.report("UC302", original_node)
         return updated_node
 
@@ -82,7 +84,10 @@ class Backends(Codemod):
             return self.rewrite("UC301", original, backend)
         if role is Role.OPTION:
             return self.rewrite("UC301", original, backend, tier=Tier.REVIEW)
-        if role is Role.UNKNOWN:
+        tables = (a for a in self.context.ancestors if isinstance(a, cst.Dict))
+        if role is Role.UNKNOWN and any(map(names_other_devices, tables)):
+            self.report("UC301", original, "other devices have theirs beside it", tier=Tier.NOTE)
+        elif role is Role.UNKNOWN:
             self.report("UC301", original, "its use cannot be seen", tier=Tier.MANUAL)
         return updated
 

@@ -107,13 +107,31 @@ def _format_call(original: cst.Call, updated: cst.Call) -> CudaDevice | None:
     return CudaDevice(updated.args[0].value)
 
 
+_DEVICE = re.compile(r"(?:cpu|cuda|gpu|mps|meta|auto|npu|xpu|mlu|musa|hpu|gcu|supa|xla|tpu|sdaa)(?::\d+)?\Z")
 _OTHERS = {"npu", "xpu", "mlu", "musa", "hpu", "gcu", "supa", "xla", "sdaa"}
 
 
 def names_other_devices(node: cst.CSTNode) -> bool:
     """Whether the strings in an expression name other accelerators: it is not CUDA's alone."""
     text = string_value(node)
-    return text in _OTHERS if text is not None else any(map(names_other_devices, node.children))
+    return is_other_device(text) if text is not None else any(map(names_other_devices, node.children))
+
+
+def is_other_device(text: str) -> bool:
+    """Whether a text is the name of an accelerator other than CUDA and Apple's."""
+    return text in _OTHERS
+
+
+def lists_other_things(node: cst.List | cst.Tuple | cst.Set) -> bool:
+    """Whether a list holds a text that is no device at all: ``["cuda", "memory", "stack"]`` are labels."""
+    texts = [text for element in node.elements if (text := string_value(element.value)) is not None]
+    return any(not _DEVICE.match(text) for text in texts)
+
+
+def compares_with_itself(node: cst.Comparison) -> bool:
+    """Whether both sides of a comparison are written alike."""
+    sides = (node.left, *(target.comparator for target in node.comparisons))
+    return len({cst.Module([]).code_for_node(side) for side in sides}) == 1
 
 
 def argument(call: cst.Call, position: int | None, *keywords: str) -> cst.Arg | None:
