@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from conversion import Tree
+from notebooks import as_json, notebook_of
 
 OLD = "import torch\n\nx = torch.ones(1).cuda()\n"
 NEW = OLD + "y = torch.ones(2).cuda()\n"
@@ -102,3 +103,17 @@ def test_a_warm_check_says_the_same(tree: Tree) -> None:
     without = tree.run("check", "--no-cache")
     assert tree.run("check") == without
     assert tree.run("check") == without
+
+
+def test_files_beside_the_python_are_checked_as_well(tree: Tree) -> None:
+    tree.write(
+        {"nb.ipynb": as_json(notebook_of("import torch\n", "torch.ones(1).cuda()\n")), "c.yaml": "device: cuda\n"}
+    )
+    said = tree.run("check", "c.yaml", "nb.ipynb").stdout
+    assert [line[:27] for line in said.splitlines()[:2]] == [
+        "c.yaml:1:9 UC721 names a CU",
+        "nb.ipynb:cell 2:1:1 UC101 [",
+    ]
+    assert tree.run("check", "nb.ipynb", "--fix").exit_code == 1
+    assert "to(ai_device.device())" in tree.read("nb.ipynb")
+    assert tree.run("check", "nb.ipynb").exit_code == 0

@@ -19,8 +19,10 @@ def lines(report: Report, base: Path) -> Iterator[str]:
 
 
 def place(entry: Entry, base: Path) -> str:
-    """``path:line:column``"""
-    return f"{visible(shown(entry.path, base))}:{entry.finding.line}:{entry.finding.column}"
+    """``path:line:column``, and the cell of a notebook before them."""
+    finding = entry.finding
+    cell = "" if finding.cell is None else f"cell {finding.cell}:"
+    return f"{visible(shown(entry.path, base))}:{cell}{finding.line}:{finding.column}"
 
 
 def said(entry: Entry, report: Report) -> str:
