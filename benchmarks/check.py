@@ -37,6 +37,7 @@ for path in Path(sys.argv[1]).rglob("*.py"):
 def cpu_seconds(command: Sequence[str], folder: Path, **variables: str) -> float:
     """CPU time of a command that runs in a folder, its children included."""
     environment = {**os.environ, "RAYON_NUM_THREADS": "1", **variables}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed tool has its bytecode
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as child:
