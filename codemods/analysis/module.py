@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from codemods.analysis.device_layers import DeviceLayers
-from codemods.analysis.integer_devices import device_variables
+from codemods.analysis.integer_devices import device_variables, index_variables
 from codemods.analysis.names import Names
 from codemods.analysis.positions import Lines
 from codemods.analysis.statements import Statements
@@ -69,6 +69,11 @@ class Module:
     def layers(self) -> DeviceLayers:
         """The device layers of frameworks that the module has at hand."""
         return DeviceLayers(self.names)
+
+    @cached_property
+    def index_variables(self) -> set[str]:
+        """Variables that hold the index of a device."""
+        return index_variables(self)
 
     @cached_property
     def device_variables(self) -> set[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from codemods.analysis.integer_devices import index_parameters, index_variables
+from codemods.analysis.integer_devices import index_parameters
 from codemods.analysis.module import Module
 from codemods.analysis.project import Project
 from codemods.analysis.scan import load_triggers
@@ -109,7 +109,7 @@ def _cannot_be_lost(text: str) -> bool:
 def _places(module: Module, project: Project, codemods: Sequence[Codemod], families: frozenset[str]) -> list[int]:
     """Offsets that the codemods should see: trigger words, uses of names for something of CUDA, and others."""
     names = module.names.aliases(_ALIASED, besides=_SPELLED_OUT)
-    names |= index_variables(module.names) | index_parameters(module.names, project.index_arguments)
+    names |= module.index_variables | index_parameters(module.names, project.index_arguments)
     uses = [offset for name, offset in module.names.uses if name in names]
     made = module.names.offsets_of(module.device_variables)
     own = (offset for codemod in codemods for offset in codemod.places())
